@@ -25,7 +25,7 @@ try:
         HomeOption,
         as_command,
         disk_full,
-        home_in_use,
+        homes_in_use,
         multi_value_hint,
         remember_home,
         resume_command,
@@ -155,7 +155,7 @@ def _run() -> int:
         code = int(made(prog_name=program(), standalone_mode=False) or 0)
         return _interrupted() if code == _CTRL_C else code
     except CiteloomError as error:
-        if full := disk_full(error, home_in_use()):
+        if full := disk_full(error, homes_in_use):
             return _waiting_for_space(full)
         if isinstance(error, WaitingError):
             notice(str(error))
@@ -172,7 +172,7 @@ def _run() -> int:
         _say_no_more()
         return UNEXPECTED
     except Exception as error:  # noqa: BLE001  # the only place that turns a bug into one line and exit code 1
-        if full := disk_full(error, home_in_use()):
+        if full := disk_full(error, homes_in_use):
             return _waiting_for_space(full)
         return _refused(error)
 

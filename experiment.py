@@ -482,7 +482,7 @@ def missing_fields(
     """The groups of fields of which a section of `kind` needs one, but none is given, not even with a problem."""
     unusable = {problem.root for problem in problems}
     return [
-        group
+        tuple(group)
         for group in SECTIONS[kind].required
         if not unusable.intersection(path.partition(".")[0] for path in group)
         and not any(experiment.text_at(path).strip() for path in group)

@@ -1,1 +1,17 @@
 """Citeloom's Python API: everything `citeloom` exports, by topic."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what no other topic imports; type checkers find the others without
+    from . import model_setup, people, remembering
+else:
+
+    def __getattr__(name: str) -> ModuleType:
+        """A topic, loaded when it is first used: no command waits for what only another needs."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return import_module(f"{__name__}.{name}")

@@ -13,17 +13,19 @@ from typing import Final, Literal
 
 from typing_extensions import TypedDict, Unpack
 
-from ..claims.check_files import CheckFormat, check_formats, comment_in_place, write_check
-from ..claims.check_report import (
+from ..claims.check_files import (
     LABELS,
+    CheckFormat,
     careful_words,
-    check_report,
+    check_formats,
+    comment_in_place,
     needs_attention,
     problem_lines,
     problems,
     remarks_of,
     shown_place,
     summary_lines,
+    write_check,
 )
 from ..claims.claim_passages import ClaimPassage, choose_sentences, given_passages
 from ..claims.claim_records import (

@@ -14,18 +14,22 @@ from ..citations.html_escaping import inert
 from ..documents.chunking import Window
 from ..drafts.page_record import few_succeeded
 from ..errors import ConfigurationError, InputError
-from ..evidence_tables.cells import TableCell, cell_text, parse_columns, study_name, sum_lines
-from ..evidence_tables.extraction import Decision, own_window
-from ..evidence_tables.stances import (
+from ..evidence_tables.cells import (
+    TableCell,
     agreement_columns,
     agreement_lines,
     agreement_record,
+    cell_text,
     claim_needs,
     disagreements,
     is_stance,
+    parse_columns,
     stance_column,
     stances,
+    study_name,
+    sum_lines,
 )
+from ..evidence_tables.extraction import Decision, own_window
 from ..evidence_tables.stored_tables import (
     GivenTable,
     cell_record,
@@ -40,8 +44,7 @@ from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, draw_table
 from ..experiment import load_experiment
 from ..graph.session import Session
 from ..plurals import counted
-from ..roles.cell_protocols import TableColumn
-from ..roles.protocols import Purpose
+from ..roles.protocols import Purpose, TableColumn
 from ..roles.run_roles import Roles
 from ..runs.output_files import free_file_name
 from ..stores.evidence_table_register import CellChangedError, StoredCell, StoredTable, UnknownTableError

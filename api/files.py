@@ -16,7 +16,7 @@ from typing import Any, Unpack
 from typing_extensions import TypedDict
 
 from ..citations.export.pandoc_formats import FORMATS, Format
-from ..citations.verification import LibraryReader, is_result, verify as verify_record
+from ..citations.verification import is_result, verify as verify_record
 from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_exported, read_latex
 from ..documents.pandoc import PandocError
 from ..documents.sandbox import in_thread
@@ -136,7 +136,7 @@ def averify(session: Session, file: Path | str) -> dict[str, Any]:
         if isinstance(given := run.request.get("experiment"), dict):
             experiment = parse_experiment(given)
     text, labels = (exported.text, exported.labels) if exported else (None, ())
-    found = verify_record(record, LibraryReader(session.library), text, labels, experiment)
+    found = verify_record(record, session.library, text, labels, experiment)
     return {
         "file": str(file),
         "checked": {name: getattr(found, name) for name in ("quotes", "keys", "findings", "numbers")},

@@ -152,7 +152,7 @@ def load_early(settings: Settings, purpose: Literal["search", "answer"]) -> None
                 load_session(model)
                 load_tokenizer(model)
             if extractive and not settings.csl:
-                from ..citations.csl_styles import read_style
+                from ..citations.references import read_style
 
                 read_style(None)
 

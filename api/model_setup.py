@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from ..documents.safe_files import replace_file
 from ..errors import InputError
 from ..graph.session import ROLE_NAMES, Session
-from ..models.chat_caller import chat_identity, chat_model
+from ..models.chat_caller import chat_endpoint, chat_identity
 from ..models.context_size import list_models
 from ..models.http.endpoints import USUAL_PORTS, FoundServer, chat_models, find_servers, models_at
 from ..settings.config import EXTRACTIVE, KEYRING, OPENAI_BASE_URL, RoleName, Settings, load_settings
@@ -139,7 +139,8 @@ async def _try(settings: Settings, role: str) -> None:
     named = cast("RoleName", role)
     model, url = settings.address_of(named)
     try:
-        await chat_model(settings, named).ainvoke("Answer with the word OK.", max_tokens=64)
+        asked = {"model": model, "messages": [{"role": "user", "content": "Answer with the word OK."}]}
+        await chat_endpoint(settings, named).chat({**asked, "max_completion_tokens": 64})
     except InputError:
         raise
     except Exception as error:

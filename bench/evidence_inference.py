@@ -23,7 +23,7 @@ from typing import Any
 from bench.citation_integrity import git_text, letters
 from citeloom import Settings, ingest, open_library
 from citeloom.api.evidence_tables import complete_table
-from citeloom.evidence_tables.stances import stance_column, stance_of
+from citeloom.evidence_tables.cells import stance_column, stance_of
 from citeloom.stores.evidence_table_register import StoredTable
 
 _DIRECTIONS = {"1": "increased", "-1": "decreased", "0": "no difference"}

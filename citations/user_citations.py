@@ -26,7 +26,7 @@ from ..text.sentences import replace_spans, sentence_spans
 from ..text.words import STOP_WORDS, one_line, plain_wording
 from .checks.fabricated_citations import NEEDED, find_fabricated
 from .checks.findings import shown
-from .citation_styles import show_group
+from .citation_styles import MARKS, show_group
 from .cited_works import (
     LATEX_CITATION,
     NUMBER_LIST,
@@ -37,9 +37,7 @@ from .cited_works import (
     pages_in,
     parse_keys,
 )
-from .markers import marker_groups, marker_ids, normalise_markers
-from .marking import MARKS
-from .quotations import verbatim_spans
+from .markers import marker_groups, marker_ids, normalise_markers, verbatim_spans
 
 # Fields that an abstract only summarises.
 _IN_SHORT: Final = frozenset(

@@ -26,8 +26,7 @@ from .checks.findings import shown
 from .checks.number_tracing import trace_numbers
 from .checks.unicode_folding import fold
 from .citation_patterns import NamedSource
-from .markers import MARKER, CitedSentence, sentences
-from .quotations import is_quotation, is_verbatim, quoted_spans
+from .markers import MARKER, CitedSentence, is_quotation, is_verbatim, quoted_spans, sentences
 from .user_citations import CitableEvidence
 
 _WORD = re.compile(r"[^\W_]+")
@@ -36,27 +35,11 @@ _NAME_WORD = re.compile(r"[^\W\d_]{3,}|\b(?:1[5-9]|20)\d\d(?=\D|\Z)")
 _BETWEEN_NAMES = frozenset({"and", "und", "et", "al", "others"})
 
 
-class LibraryReader:
-    """The papers and passages of a library by which a result is verified."""
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-        self.papers = {paper.key: paper for paper in library.papers()}
-
-    def passages(self, key: str) -> list[str]:
-        return [chunk.text for chunk in self._library.paper_chunks(key)] if key in self.papers else []
-
-    def chunk(self, chunk_id: str) -> tuple[str, str] | None:
-        """The key and text of a chunk; None if no chunk has this id."""
-        chunks = self._library.chunks([chunk_id])
-        return (chunks[0].key, chunks[0].text) if chunks else None
-
-
 class TextCheck:
     """Checks a text against the record `part`; `edited` counts citing sentences whose support was not judged."""
 
     def __init__(
-        self, part: Mapping[str, Any], library: LibraryReader, wrong: Callable[[str], None], experiment: Experiment
+        self, part: Mapping[str, Any], library: Library, wrong: Callable[[str], None], experiment: Experiment
     ) -> None:
         self._part, self._library, self._wrong, self._experiment = part, library, wrong, experiment
         self._citable = CitableEvidence.of_record(part)
@@ -162,7 +145,7 @@ class TextCheck:
             ]
             quoted = "\n".join(words for words in _quotations(sentence.text) if self._repeats(words, sentence))
             named_at = dict.fromkeys(range(len(sentence.text) + 1), named)  # everywhere
-            for item in find_fabricated(sentence.text, self._library.papers, own, names_at=named_at.__getitem__):
+            for item in find_fabricated(sentence.text, self._library.records(), own, names_at=named_at.__getitem__):
                 words = sentence.text[item.start : item.end]
                 if words not in quoted:
                     self._wrong(f"{_named(sentence.text)} cites {words}, which is not evidence of the run")
@@ -180,7 +163,8 @@ class TextCheck:
     def _passages_of(self, key: str) -> list[str]:
         if key not in self._passages:
             recorded = [item.get("chunk_text") or "" for item in self._part["citations"] if item["key"] == key]
-            in_library = list(self._library.passages(key))
+            known = key in self._library.records()
+            in_library = [chunk.text for chunk in self._library.paper_chunks(key)] if known else []
             self._passages[key] = [*dict.fromkeys([*recorded, *in_library]), "\n\n".join(in_library)]
         return self._passages[key]
 
@@ -243,7 +227,7 @@ class Verified:
 
 def verify(
     record: Mapping[str, Any],
-    library: LibraryReader,
+    library: Library,
     text: str | None = None,
     labels: Sequence[tuple[str, str]] = (),
     experiment: Experiment | None = None,
@@ -283,7 +267,7 @@ def _parts(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
                 yield f"{name}[{number}].", part
 
 
-def _check(part: Mapping[str, Any], place: str, library: LibraryReader, found: Verified) -> None:
+def _check(part: Mapping[str, Any], place: str, library: Library, found: Verified) -> None:
     references = {entry.get("key") for entry in _records(part, "references")}
     evidence = {entry.get("id") for entry in _records(part, "evidence")}
     for number, citation in enumerate(_records(part, "citations")):
@@ -302,7 +286,7 @@ def _check(part: Mapping[str, Any], place: str, library: LibraryReader, found: V
         found.findings += 1
         _check_quote(entry, f"{place}evidence[{number}]", None, library, found)
     for number, entry in enumerate(_records(part, "references")):
-        if str(entry.get("key")) not in library.papers:
+        if str(entry.get("key")) not in library.records():
             found.wrong(f"{place}references[{number}].key", f"the library has no paper {entry.get('key')!r}")
     try:
         check = TextCheck(part, library, partial(found.wrong, f"{place}text"), Experiment())
@@ -311,25 +295,24 @@ def _check(part: Mapping[str, Any], place: str, library: LibraryReader, found: V
         found.wrong(f"{place}text", f"cannot be compared with its citations ({type(error).__name__}: {error})")
 
 
-def _check_quote(entry: Mapping[str, Any], at: str, own: object, library: LibraryReader, found: Verified) -> None:
+def _check_quote(entry: Mapping[str, Any], at: str, own: object, library: Library, found: Verified) -> None:
     quote = entry.get("quote")
     if isinstance(own, str) and _slice(own, entry) != quote:
         found.wrong(f"{at}.quote", "is not chunk_text[start:end] of the file")
-    held = library.chunk(str(entry.get("chunk_id")))
-    if held is None:
+    held = library.chunks([str(entry.get("chunk_id"))])
+    if not held:
         found.wrong(f"{at}.chunk_id", f"the library has no chunk {entry.get('chunk_id')!r}")
-        return
-    key, text = held
-    if key != entry.get("key"):
-        found.wrong(f"{at}.key", f"the library has this chunk in {key!r}, not in {entry.get('key')!r}")
-    if isinstance(own, str) and own != text:
-        found.wrong(f"{at}.chunk_text", "is not the text that the library has")
-    if _slice(text, entry) != quote:
-        found.wrong(f"{at}.quote", "is not at this position in the library")
+    for chunk in held:
+        if chunk.key != entry.get("key"):
+            found.wrong(f"{at}.key", f"the library has this chunk in {chunk.key!r}, not in {entry.get('key')!r}")
+        if isinstance(own, str) and own != chunk.text:
+            found.wrong(f"{at}.chunk_text", "is not the text that the library has")
+        if _slice(chunk.text, entry) != quote:
+            found.wrong(f"{at}.quote", "is not at this position in the library")
 
 
 def _check_numbers(
-    part: Mapping[str, Any], place: str, library: LibraryReader, experiment: Experiment | None, found: Verified
+    part: Mapping[str, Any], place: str, library: Library, experiment: Experiment | None, found: Verified
 ) -> None:
     cited = {str(entry.get("evidence_id")): entry.get("chunk_text") for entry in _records(part, "citations")}
     leaves = {path: str(value) for path, value in experiment.leaves()} if experiment else {}
@@ -342,19 +325,19 @@ def _check_numbers(
             found.lacks["numbers that were found nowhere when the text was written"] += 1
             continue
         if "evidence_id" in origin:
-            held = library.chunk(str(origin.get("chunk_id")))
-            source = held[1] if held else cited.get(str(origin.get("evidence_id")))
-            name = "passage"
+            held = library.chunks([str(origin.get("chunk_id"))])
+            source = held[0].text if held else cited.get(str(origin.get("evidence_id")))
+            name, missing = "passage", "its passage is not in the library"
         elif experiment is not None:
             source, name = leaves.get(str(origin.get("path"))), "experiment"
+            missing = "its field is not in the experiment of the run"
         else:
             found.lacks["numbers of the experiment, which neither the file nor the library holds"] += 1
             continue
         found.numbers += 1
         said = source if origin.get("start") is None else _slice(source or "", origin)
         if said is None:
-            where = "in the library" if name == "passage" else "in the experiment of the run"
-            found.wrong(f"{at}.found", f"its {name if name == 'passage' else 'field'} is not {where}")
+            found.wrong(f"{at}.found", missing)
         elif not _agree(str(words), said, exact=origin.get("how") == "equal"):
             found.wrong(f"{at}.found", f"the {name} says {said[:40]!r} there, not {str(words)[:40]!r}")
 

@@ -1,5 +1,6 @@
-"""Judges claims in batches: what was judged before is not asked again, and what exceeds a budget stays unjudged.
+"""Judges claims in batches, and decides what a sentence without a citation is ("own" or "other" when in doubt).
 
+What was judged before is not asked again, and what exceeds a budget stays unjudged.
 A verdict is remembered in the journal under everything that it depends on: model, prompts, sentence, and the sentences
 of the passages. So a check after edits asks only about the sentences that changed.
 """
@@ -7,13 +8,17 @@ of the passages. So a check after edits asks only about the sentences that chang
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from pydantic import TypeAdapter
 
+from ..citations.checks.citation_coverage import reports_others_work
 from ..citations.markers import MARKER
+from ..documents.categories import standard_section
+from ..documents.types import Category
 from ..models.concurrency import gather_all
 from ..models.http.endpoints import hash_key
 from ..models.journal.budget import BudgetReachedError
@@ -21,6 +26,7 @@ from ..models.journal.journal import Journal
 from ..models.journal.records import RunScope
 from ..roles.chat.prompt_format import estimate_tokens
 from ..roles.protocols import CitedClaim, ClaimJudge, PassageSentence, UncitedKind, UncitedSentence, Verdict
+from ..text.words import one_of, read_rules, split_words
 from .claim_passages import ClaimPassage, cited_in
 from .claim_records import ClaimLabel, Does, PassageRecord, SourceRecord
 
@@ -232,3 +238,50 @@ async def classify_sentences(
     made = {key: kind for key, kind in zip(missing, given, strict=False) if kind is not None}
     await memory.remember(made)
     return [(known | made).get(key) for key in keys]
+
+
+_RULES: Final = read_rules(__file__, "sentence_rules")["uncited"]
+_OWN, _OPINION, _MEASURED, _FIELD = (
+    one_of(_RULES[name], re.IGNORECASE) for name in ("own", "opinion", "measured", "field")
+)
+_THANKS: Final = re.compile(_RULES["thanks"], re.IGNORECASE)
+_VERB, _PAST, _PRESENT = (re.compile(_RULES[name]) for name in ("verb", "past", "present"))
+_WEIGHTS: Final[Mapping[str, float]] = _RULES["weights"]
+_ET_AL: Final = 1.4
+_OF_SECTIONS: Final = {Category.INTRODUCTION: 0.9, Category.RELATED_WORK: 0.9, Category.ABSTRACT: -1.0}
+_OF_NO_SECTION: Final = 0.15
+_OF_LENGTH: Final = (-0.9, 0.5)  # of a short and of a long sentence
+_READ: Final = 600  # characters
+_SHORT, _LONG = 12, 25  # words
+_ENOUGH: Final = 0.45
+_OF_ITSELF: Final = frozenset({Category.METHOD, Category.EVALUATION, Category.CONCLUSION, Category.ABSTRACT})
+_FEWEST_WORDS: Final = 5
+
+
+def uncited_kind(text: str, section: str) -> UncitedKind:
+    """The kind of a sentence without a citation, in the section of this title."""
+    words = text[:2_000]
+    if len(words.split()) < _FEWEST_WORDS or not _VERB.search(words):
+        return "opinion" if _OPINION.search(words) else "other"
+    if _OPINION.search(words):
+        return "opinion"
+    if _OWN.search(words) or _THANKS.search(words):
+        return "own"
+    if reports_others_work(words):
+        return "needs"
+    # Such sections tell what was done and found; a statement about the world may stand there too.
+    placed = standard_section(section)
+    if placed in _OF_ITSELF and _PAST.search(words) and not _PRESENT.search(words):
+        return "own"
+    if _MEASURED.search(words) or _FIELD.search(words):
+        return "needs"
+    forms = [word.form for word in split_words(words[:_READ])]
+    score = sum(_WEIGHTS.get(form, 0.0) for form in set(forms)) + _ET_AL * ("et al" in words[:_READ])
+    score += _OF_SECTIONS.get(placed, 0.0) if placed else _OF_NO_SECTION
+    score += _OF_LENGTH[0] if len(forms) < _SHORT else _OF_LENGTH[1] if len(forms) > _LONG else 0.0
+    return "needs" if score >= _ENOUGH else "common"
+
+
+def is_plainly_own(text: str) -> bool:
+    """Whether no model need be asked what a sentence is: it speaks of its authors, their figures, or thanks."""
+    return bool(_OWN.search(text[:2_000]) or _THANKS.search(text[:2_000]))

@@ -18,8 +18,7 @@ from typing import Final
 from ..citations.checks.number_parsing import Number, claimed_numbers, given_numbers
 from ..citations.checks.number_tracing import trace_numbers
 from ..citations.citation_patterns import NamedSource, matched_year, name_patterns, only_dates, split_authors
-from ..citations.markers import MARKER
-from ..citations.quotations import is_quotation, is_verbatim, quoted_spans
+from ..citations.markers import MARKER, is_quotation, is_verbatim, quoted_spans
 from ..documents import Category, Chunk, Paper
 from ..experiment import Experiment
 from ..roles.protocols import Source

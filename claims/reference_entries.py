@@ -273,7 +273,7 @@ def entries_elsewhere(references: ReferenceList) -> list[Paper]:
 async def unknown_entries(references: ReferenceList, services: Services) -> dict[str, FaultRecord]:
     """Faults, by key, of entries that neither the library nor the services know; what services say is stored."""
     found: dict[str, FaultRecord] = {}
-    asked = " and ".join(client.address.name for client in services.clients.values())
+    asked = " and ".join(client.name for client in services.clients.values())
     entries = entries_elsewhere(references)
     for paper in (paper for paper in entries if paper.title or paper.doi):
         result = await enrich_paper(services, paper)

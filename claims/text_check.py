@@ -40,7 +40,15 @@ from .claim_passages import (
     passages_elsewhere,
 )
 from .claim_records import ClaimLabel, FaultRecord, PassageRecord, ReferenceCheck, SentenceRecord, SourceRecord, fault
-from .claim_verdicts import JudgedClaim, Progress, VerdictMemory, classify_sentences, judge_claims
+from .claim_verdicts import (
+    JudgedClaim,
+    Progress,
+    VerdictMemory,
+    classify_sentences,
+    is_plainly_own,
+    judge_claims,
+    uncited_kind,
+)
 from .detail_checks import (
     FIRST_PERSON,
     name_faults,
@@ -53,7 +61,6 @@ from .detail_checks import (
 )
 from .manuscript import Manuscript, ManuscriptSentence, written_citation
 from .reference_entries import ReferenceList, citation_faults, entry_faults, pointer_faults, unknown_entries
-from .sentence_kinds import is_plainly_own, uncited_kind
 
 # What is checked: sentences with citations, sentences without, numbers and other details, the reference list.
 CheckPart = Literal["claims", "uncited", "numbers", "references"]

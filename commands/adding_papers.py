@@ -6,16 +6,17 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
 
-from ..api.blocking import run_async
+from .. import api
+from ..api import blocking, run_options
 from ..api.messages import command, counted
-from ..api.run_options import BudgetOptions, IngestOptions
+from ..api.run_options import Shown
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError, PausedError
-from .options import JsonOption, command_on_home, command_session, resolve, takes_options
+from .options import JsonOption, command_group, command_on_home, resolve, takes_options
 from .output import (
     Printed,
     ingest_progress,
@@ -27,9 +28,6 @@ from .output import (
     result_json,
     warnings_and_refusals,
 )
-
-if TYPE_CHECKING:
-    from ..api.paper_lookup import NewPaper, SyncReport, ZoteroReading
 
 _LOCAL: Final = "local"
 # Valid values of --ray; anything else is the next argument.
@@ -68,11 +66,11 @@ def with_ray_address(arguments: list[str]) -> list[str]:
     return [*whole, *arguments[len(options) :]]
 
 
-@takes_options(options=IngestOptions, limits=BudgetOptions)
+@takes_options(options=run_options.IngestOptions, limits=run_options.BudgetOptions)
 def ingest(
     paths: Annotated[list[Path], "Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk."],
-    options: IngestOptions,
-    limits: BudgetOptions,
+    options: run_options.IngestOptions,
+    limits: run_options.BudgetOptions,
     ray: Annotated[
         str | None,
         typer.Option(
@@ -100,20 +98,20 @@ def ingest(
 
     Example: citeloom ingest my-library/ --bib my-library/library.bib
     """
-    from ..api.ingesting import aingest_papers, aread_for_new_home, ray_request, refused_record
-
     if ray is None and ray_workers is not None:
         raise InputError("--ray-workers was given without --ray.")
-    cluster = ray_request(ray or False, ray_workers)
+    cluster = api.ingesting.ray_request(ray or False, ray_workers)
     settings, found = resolve(**limits.changes())
-    sources = None if found.exists() else run_async(aread_for_new_home(settings, found, paths, options, cluster))
+    sources = None
+    if not found.exists():
+        sources = blocking.run_async(api.ingesting.aread_for_new_home(settings, found, paths, options, cluster))
     if sources is not None and not sources.found:
-        record, stopped = refused_record(sources), None
+        record, stopped = api.ingesting.refused_record(sources), None
         warnings_and_refusals(record)
     else:
-        with command_session(settings, found) as session, ingest_progress() as show:
-            listeners: dict[str, Any] = {"on_event": show, "on_report": warnings_and_refusals}
-            outcome = run_async(aingest_papers(session, paths, options, ray=cluster, sources=sources, **listeners))
+        with api.homes.open_home(settings, found, notice) as session, ingest_progress() as show:
+            given: dict[str, Any] = {"ray": cluster, "sources": sources, "on_report": warnings_and_refusals}
+            outcome = blocking.run_async(api.ingesting.aingest_papers(session, paths, options, on_event=show, **given))
         record, stopped = outcome.as_dict(), outcome.stopped
     lines = [
         f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
@@ -139,11 +137,8 @@ def add(
     identifiers: Annotated[list[str], "DOIs or arXiv ids, bare or as links."],
     download: Annotated[
         bool | None,
-        typer.Option(
-            "--download/--no-download",
-            help="Download the free PDF where a service names one.",
-            show_default="asked on a terminal, else no",
-        ),
+        "Download the free PDF where a service names one.",
+        Shown("--download/--no-download", "asked on a terminal, else no"),
     ] = None,
     bib: Annotated[Path | None, "Also append the entries to this .bib file."] = None,
     anyway: Annotated[bool, "Also add a paper whose title and authors are in the library already."] = False,
@@ -157,9 +152,8 @@ def add(
 
     Example: citeloom add 10.1371/journal.pmed.0020124 arXiv:1706.03762 --download
     """
-    from ..api.paper_lookup import Adding, aadd_papers, parse_identifiers
 
-    def agreed(work: NewPaper) -> bool:
+    def agreed(work: api.paper_lookup.NewPaper) -> bool:
         if download is not None:
             return download
         url, service = work.pdfs[0]
@@ -169,9 +163,9 @@ def add(
         return typer.confirm(one_line(f"Download {url} ({service})?"), default=True, err=True)
 
     settings, found = resolve()
-    wanted = parse_identifiers(identifiers)
-    with command_session(settings, found) as session, ingest_progress() as show:
-        options = Adding(
+    wanted = api.paper_lookup.parse_identifiers(identifiers)
+    with api.homes.open_home(settings, found, notice) as session, ingest_progress() as show:
+        options = api.paper_lookup.Adding(
             agreed=agreed,
             wants_file=bool(download),
             anyway=anyway,
@@ -182,7 +176,7 @@ def add(
             on_report=warnings_and_refusals,
             on_notice=notice,
         )
-        records = run_async(aadd_papers(session, wanted, options))
+        records = blocking.run_async(api.paper_lookup.aadd_papers(session, wanted, options))
     failed = any(record["outcome"] in ("refused", "similar") or record["failures"] for record in records)
     return Printed({"papers": records}, _added_lines, DONE_WITH_REFUSALS if failed else DONE)
 
@@ -198,27 +192,19 @@ def _added_lines(added: dict[str, Any]) -> Iterator[str]:
         yield from (one_line(f"  Failed: {failure}") for failure in record["failures"])
 
 
-sync_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Keep the library in step with Zotero.")
+sync_app = command_group("Keep the library in step with Zotero.")
+sync_app.callback()(lambda: None)  # else a group of one command would be that command
 _MAX_TITLES: Final = 5  # items without a file
-
-
-@sync_app.callback()
-def _sync() -> None:
-    """Keep the library in step with a reference manager."""
 
 
 @sync_app.command("zotero")
 def sync_zotero(
     collection: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Only this collection and those below it, by name, path (Thesis/Methods) or key; may be repeated.",
-            show_default="the whole library",
-        ),
+        "Only this collection and those below it, by name, path (Thesis/Methods) or key; may be repeated.",
+        Shown(default="the whole library"),
     ] = None,
-    group: Annotated[
-        str, typer.Option(help="The library of this group, by name or id.", show_default="your own library")
-    ] = "",
+    group: Annotated[str, "The library of this group, by name or id.", Shown(default="your own library")] = "",
     prune: Annotated[bool, "Also remove papers that came only from collections synced earlier."] = False,
     dry_run: Annotated[bool, "Only say what would change."] = False,
     watch: Annotated[bool, "Sync again whenever Zotero changes, until Ctrl-C (CITELOOM_ZOTERO_SECONDS)."] = False,
@@ -234,38 +220,37 @@ def sync_zotero(
 
     Example: citeloom sync zotero --collection Thesis --watch
     """
-    from ..api.paper_lookup import ZoteroRequest, aread_zotero, async_reading, awatch_zotero
-
     if watch and dry_run:
         raise InputError("--watch and --dry-run exclude each other.", help="Give one of them.")
     settings, found = resolve()
-    request = ZoteroRequest(group, tuple(collection or ()), prune)
+    lookup = api.paper_lookup
+    request = lookup.ZoteroRequest(group, tuple(collection or ()), prune)
     in_progress = False
 
-    async def sync(reading: ZoteroReading) -> SyncReport:
+    async def sync(reading: api.paper_lookup.ZoteroReading) -> api.paper_lookup.SyncReport:
         nonlocal in_progress
         in_progress = True
-        with command_session(settings, found) as session, ingest_progress() as show:
-            report = await async_reading(session, reading, request, dry_run=dry_run, on_event=show, on_notice=notice)
+        with api.homes.open_home(settings, found, notice) as session, ingest_progress() as show:
+            listeners: dict[str, Any] = {"on_event": show, "on_notice": notice}
+            report = await lookup.async_reading(session, reading, request, dry_run=dry_run, **listeners)
         in_progress = False
         warnings_and_refusals(report.record)
         if as_json:
             result_json(report.record)
         else:
-            for line in _sync_lines(report.record):
-                result(one_line(line))
+            result(*(one_line(line) for line in _sync_lines(report.record)))
         return report
 
-    async def sync_once() -> SyncReport:
-        return await sync(await aread_zotero(settings, request, notice))
+    async def sync_once() -> api.paper_lookup.SyncReport:
+        return await sync(await lookup.aread_zotero(settings, request, notice))
 
     if not watch:
-        if run_async(sync_once()).record["refused"]:
+        if blocking.run_async(sync_once()).record["refused"]:
             raise typer.Exit(DONE_WITH_REFUSALS)
         return
     notice(f"Watching Zotero every {settings.zotero_seconds:g} s; stop with Ctrl-C.")
     try:
-        run_async(awatch_zotero(settings, found, request, sync, notice))
+        blocking.run_async(lookup.awatch_zotero(settings, found, request, sync, notice))
     except KeyboardInterrupt:  # a clean end unless a sync is in progress
         if in_progress:
             raise

@@ -5,64 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
-
+from .. import api
+from ..api import messages, run_options
 from ..api.blocking import run_async
-from ..api.messages import counted
-from ..api.run_options import (
-    AgreementOptions,
-    ContradictionOptions,
-    ModelSettings,
-    Shown,
-    TableOptions,
-    option,
-)
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
-from .options import complete_keys, home_session, takes_options
+from .options import command_group, home_session, takes_options
 from .output import Columns, Printed, notice, one_line, table
 from .runs import when
 from .searching import place_of, plain_sentence
 from .sections import OverwriteOption
 
-if TYPE_CHECKING:
-    from ..api.homes import Session
-
 
 class TableFiles(OverwriteOption):
-    formats: Annotated[tuple[str, ...], Shown("--format", "md")] = option(
+    formats: Annotated[tuple[str, ...], run_options.Shown("--format", "md")] = run_options.option(
         "Also write csv, xlsx (with a sheet of the words), tex, docx, html whose cells open to their words, or svg",
         value=(),
     )
 
-    out: Path | None = option("Folder for the table's files; none are written without it.")
+    out: Path | None = run_options.option("Folder for the table's files; none are written without it.")
 
     def require_folder(self) -> None:
         if self.formats and self.out is None:
             raise InputError("--format needs a folder.", help="Name one with --out.")
 
-    def write(self, session: Session, table_id: str) -> dict[str, Any]:
-        from ..api.evidence_tables import aload_table, asave_table
-
+    def write(self, session: api.homes.Session, table_id: str) -> dict[str, Any]:
         if self.out is None:
-            return run_async(aload_table(session, table_id))
+            return run_async(api.evidence_tables.aload_table(session, table_id))
         formats: Sequence[Any] = self.formats
-        return run_async(asave_table(session, table_id, self.out, formats, force=self.force))
+        return run_async(api.evidence_tables.asave_table(session, table_id, self.out, formats, force=self.force))
 
 
-tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, edit and delete tables.")
+tables_app = command_group("List, show, edit and delete tables.")
 
 IdArgument = Annotated[str, "Id of the table, or a prefix of it."]
 
 
-@takes_options(files=TableFiles, options=TableOptions, settings=ModelSettings)
+@takes_options(files=TableFiles, options=run_options.TableOptions, settings=run_options.ModelSettings)
 def make_table(
     question: Annotated[str, "What the rows are, or what to ask of papers."],
     files: TableFiles,
-    options: TableOptions,
-    settings: ModelSettings,
-    experiment: Annotated[Path | None, typer.Option("--exp", help="Your exp.json, as a row of its own.")] = None,
+    options: run_options.TableOptions,
+    settings: run_options.ModelSettings,
+    experiment: Annotated[Path | None, "Your exp.json, as a row of its own.", run_options.Shown("--exp")] = None,
 ) -> Printed:
     """Make a table of the papers that answer a question, a row for each study.
 
@@ -72,11 +58,9 @@ def make_table(
 
     Example: citeloom table "trials of aspirin for migraine" --columns "n,dose[mg],pain free:number[%]" --out tables
     """
-    from ..api.evidence_tables import make_table as make
-
     files.require_folder()
     with home_session(**settings.changes()) as session:
-        record = make(
+        record = api.evidence_tables.make_table(
             session, question, columns=options.columns, papers=options.papers, experiment=experiment, on_progress=notice
         )
         if files.out is not None:
@@ -87,10 +71,8 @@ def make_table(
 @tables_app.command("list")
 def list_tables() -> Printed:
     """List all tables, the latest first."""
-    from ..api.evidence_tables import alist_tables
-
     with home_session(reading=True) as session:
-        records = [asdict(item) for item in run_async(alist_tables(session))]
+        records = [asdict(item) for item in run_async(api.evidence_tables.alist_tables(session))]
     columns: Columns = {"table": "table_id", "last": lambda record: when(record["updated_at"]), "question": "question"}
     return Printed.listed(records, "table", columns, ("question",))
 
@@ -108,67 +90,57 @@ def show_table(table_id: IdArgument, files: TableFiles) -> Printed:
 @tables_app.command("edit")
 def edit_table(
     table_id: IdArgument,
-    key: Annotated[str, typer.Argument(help="Citation key of the paper.", autocompletion=complete_keys)],
+    key: Annotated[str, "Citation key of the paper.", run_options.Shown(completes="papers")],
     column: Annotated[str, "Name of the column."],
     value: Annotated[str, "Your value."],
     study: Annotated[str, "Name of the study, if the paper reports several."] = "",
 ) -> None:
     """Write your own value into a cell; later readings do not replace it."""
-    from ..api.evidence_tables import aedit_cell
-
     with home_session() as session:
-        run_async(aedit_cell(session, table_id, key, column, value, study=study))
+        run_async(api.evidence_tables.aedit_cell(session, table_id, key, column, value, study=study))
     notice(f"{key}, {column}: {value}")
 
 
 @tables_app.command("delete")
 def delete_tables(table_ids: Annotated[list[str], "Ids of the tables."]) -> None:
     """Delete tables with your edits; cached model answers stay in the journal."""
-    from ..api.evidence_tables import adelete_table
-
     with home_session() as session:
         for table_id in table_ids:
-            run_async(adelete_table(session, table_id))
+            run_async(api.evidence_tables.adelete_table(session, table_id))
             notice(f"Deleted {table_id}.")
 
 
 def show(record: dict[str, Any]) -> None:
     """Print a table, its counts, and why borderline papers were left out."""
-    from ..api.evidence_tables import cell_text, count_line, study_name, sum_lines
-
     names = [column["name"] for column in record["columns"]]
 
     def text_of(name: str) -> Callable[[dict[str, Any]], str]:
-        return lambda row: plain_sentence(cell_text(row["cells"][name]))
+        return lambda row: plain_sentence(api.evidence_tables.cell_text(row["cells"][name]))
 
     columns: Columns = {
-        "study": lambda row: one_line(study_name(row)) + ("*" if row["changed"] else ""),
+        "study": lambda row: one_line(api.evidence_tables.study_name(row)) + ("*" if row["changed"] else ""),
         "year": "year",
         **{name: text_of(name) for name in names},
     }
     table(record["question"], record["rows"], columns, prose=names)
-    for item in record["left_out"]:
-        notice(f"Left out: {item['key']}: {item['reason']}")
-    for line in (count_line(record), *sum_lines(record)):
-        notice(line)
+    notice(*(f"Left out: {item['key']}: {item['reason']}" for item in record["left_out"]))
+    notice(api.evidence_tables.count_line(record), *api.evidence_tables.sum_lines(record))
     if any(row["changed"] for row in record["rows"]):
         notice("* The paper has changed since it was read; run the same command to read it again.")
-    for line in filter(None, (record["notice"], *record.get("warnings", ()))):
-        notice(line)
-    for file in record.get("files", {}).values():
-        notice(f"Wrote {file}")
+    notice(*filter(None, (record["notice"], *record.get("warnings", ()))))
+    notice(*(f"Wrote {file}" for file in record.get("files", {}).values()))
     if not record["rows"]:
         notice("No paper was included. Ask in the words that papers use, or name papers with --papers KEY.")
     elif not record.get("files"):
         notice("The words behind the cells: the same command with --out FOLDER, and --format html for one page.")
 
 
-@takes_options(files=TableFiles, options=AgreementOptions, settings=ModelSettings)
+@takes_options(files=TableFiles, options=run_options.AgreementOptions, settings=run_options.ModelSettings)
 def agree(
     claim: Annotated[str, "The claim, in one sentence."],
     files: TableFiles,
-    options: AgreementOptions,
-    settings: ModelSettings,
+    options: run_options.AgreementOptions,
+    settings: run_options.ModelSettings,
 ) -> Printed:
     """Show which papers are for a claim, which against it, under which condition, and which say nothing.
 
@@ -179,28 +151,23 @@ def agree(
 
     Example: citeloom agree "Ensembles are better calibrated than single networks" --out agree --format html
     """
-    from ..api.evidence_tables import aagree, agreement_lines
-
     files.require_folder()
     with home_session(**settings.changes()) as session:
-        record = run_async(aagree(session, claim, papers=options.papers, on_progress=notice))
+        record = run_async(api.evidence_tables.aagree(session, claim, papers=options.papers, on_progress=notice))
         if files.out is not None:
             record["files"] = files.write(session, record["table_id"])["files"]
 
     def show_stances(record: dict[str, Any]) -> None:
         _show_studies(record["claim"], record["studies"])
-        for item in record["silent"]:
-            notice(f"Silent: {item['key']}{': ' if item['reason'] else ''}{item['reason']}")
-        for line in filter(None, (*agreement_lines(record), record["notice"])):
-            notice(line)
-        for file in record.get("files", {}).values():
-            notice(f"Wrote {file}")
+        notice(*(f"Silent: {item['key']}{': ' if item['reason'] else ''}{item['reason']}" for item in record["silent"]))
+        notice(*filter(None, (*api.evidence_tables.agreement_lines(record), record["notice"])))
+        notice(*(f"Wrote {file}" for file in record.get("files", {}).values()))
 
     return Printed(record, show_stances)
 
 
-@takes_options(options=ContradictionOptions, settings=ModelSettings)
-def contradictions(options: ContradictionOptions, settings: ModelSettings) -> Printed:
+@takes_options(options=run_options.ContradictionOptions, settings=run_options.ModelSettings)
+def contradictions(options: run_options.ContradictionOptions, settings: run_options.ModelSettings) -> Printed:
     """Find claims on which papers disagree.
 
     The model names claims on which papers have results, and each paper is asked for its stance on them, as by agree.
@@ -209,17 +176,14 @@ def contradictions(options: ContradictionOptions, settings: ModelSettings) -> Pr
 
     Example: citeloom contradictions --topic "do ensembles improve calibration" --claims 4
     """
-    from ..api.evidence_tables import acontradictions
-
     with home_session(**settings.changes()) as session:
-        record = run_async(acontradictions(session, **vars(options), on_notice=notice))
+        record = run_async(api.evidence_tables.acontradictions(session, **vars(options), on_notice=notice))
         spent = session.spent_now()
     found, unjudged = record["contradictions"], record["unjudged"]
-    skipped = f"; {counted(unjudged, 'stance')} without a valid answer of the judge" if unjudged else ""
-    cost = f"{counted(spent.llm_calls, 'model call')}, {counted(spent.journal_hits, 'cached answer')}"
-    notice(f"Papers disagree on {len(found)} of {counted(len(record['claims']), 'claim')}{skipped}; {cost}.")
-    for line in record["warnings"]:
-        notice(f"Warning: {line}")
+    skipped = f"; {messages.counted(unjudged, 'stance')} without a valid answer of the judge" if unjudged else ""
+    cost = f"{messages.counted(spent.llm_calls, 'model call')}, {messages.counted(spent.journal_hits, 'cached answer')}"
+    notice(f"Papers disagree on {len(found)} of {messages.counted(len(record['claims']), 'claim')}{skipped}; {cost}.")
+    notice(*(f"Warning: {line}" for line in record["warnings"]))
     if not record["judged"]:
         notice("No stance was judged: whether the papers contradict each other is not known.")
     elif not found:

@@ -6,14 +6,15 @@ import shlex
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from .. import api
 from ..api.messages import counted
 from ..api.run_options import Shown, StyleSettings, Tracked, WordOptions, option
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
-from .options import command_on_home, complete_runs, home_session, takes_options
+from .options import command_on_home, home_session, takes_options
 from .output import Printed, notice, one_line
 from .sections import OverwriteOption
 
@@ -26,17 +27,10 @@ class ExportFiles(WordOptions, OverwriteOption):
 
 @takes_options(files=ExportFiles, settings=StyleSettings)
 def export(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="A run's id, or the .md of a section or paper, edited or not.", autocompletion=complete_runs
-        ),
-    ],
+    source: Annotated[str, "A run's id, or the .md of a section or paper, edited or not.", Shown(completes="runs")],
     files: ExportFiles,
     settings: StyleSettings,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the files.", show_default="that of the .md, or this one")
-    ] = None,
+    out: Annotated[Path | None, "Folder for the files.", Shown(default="that of the .md, or this one")] = None,
 ) -> Printed:
     """Write a finished text, or an edited markdown file, in other formats.
 
@@ -45,24 +39,18 @@ def export(
 
     Example: citeloom export paper/discussion.md --format docx --citations zotero
     """
-    from ..api.arguments import parse_formats
-    from ..api.files import export as export_file
-
-    wanted = parse_formats(files.formats, Path())
+    wanted = api.arguments.parse_formats(files.formats, Path())
     options = {item.name: getattr(files, item.name) for item in fields(WordOptions)}
     with home_session(**settings.changes()) as session:
-        exported = export_file(session, source, wanted, out=out, csl=settings.csl, force=files.force, **options)
-    for warning in exported["warnings"]:
-        notice(f"Note: {warning}")
+        exported = api.files.export(session, source, wanted, out=out, csl=settings.csl, force=files.force, **options)
+    notice(*(f"Note: {warning}" for warning in exported["warnings"]))
     return Printed(exported, lambda record: record["files"].values())
 
 
 def import_document(
     file: Annotated[Path, "The .docx, .odt, .tex or .md, exported by Citeloom and edited since."],
-    run: Annotated[
-        str | None, typer.Option(help="Its run, if the file does not name it.", autocompletion=complete_runs)
-    ] = None,
-    tracked: Annotated[Tracked, typer.Option(help="Tracked changes: accept, reject or ask.")] = "ask",
+    run: Annotated[str | None, "Its run, if the file does not name it.", Shown(completes="runs")] = None,
+    tracked: Annotated[Tracked, "Tracked changes: accept, reject or ask."] = "ask",
 ) -> Printed:
     """Take back a text that was edited in Word, LibreOffice, LaTeX or Markdown.
 
@@ -72,20 +60,16 @@ def import_document(
 
     Example: citeloom import paper/discussion.docx --tracked accept
     """
-    from ..api.files import TrackedChangesError, import_text
-
     with home_session() as session:
         try:
-            imported = import_text(session, file, run=run, tracked=tracked)
-        except TrackedChangesError as error:
+            imported = api.files.import_text(session, file, run=run, tracked=tracked)
+        except api.files.TrackedChangesError as error:
             if not sys.stdin.isatty():
                 raise
             accepted = typer.confirm(f"{error.message} Accept them?")
-            imported = import_text(session, file, run=run, tracked="accept" if accepted else "reject")
-    for warning in imported["warnings"]:
-        notice(f"Warning: {warning}")
-    for comment in imported["comments"]:
-        notice(one_line(f"Comment of {comment['author']}: {comment['text']}"))
+            imported = api.files.import_text(session, file, run=run, tracked="accept" if accepted else "reject")
+    notice(*(f"Warning: {warning}" for warning in imported["warnings"]))
+    notice(*(one_line(f"Comment of {comment['author']}: {comment['text']}") for comment in imported["comments"]))
     counts = ", ".join(f"{count} {state}" for state, count in imported["counts"].items())
     notice(f"{counted(sum(imported['counts'].values()), 'sentence')}: {counts}. Run {imported['run']} has your text.")
     notice(f"Check what it cites: {command_on_home('check')} {shlex.quote(str(file))}")
@@ -109,21 +93,17 @@ def verify_file(
 
     Example: citeloom verify paper/discussion.docx
     """
-    from ..api.files import verify
-
     with home_session() as session:
-        verified = verify(session, file)
+        verified = api.files.verify(session, file)
     checked, mismatches = verified["checked"], verified["mismatches"]
     quotes, findings = counted(checked["quotes"], "citation"), counted(checked["findings"], "finding")
     numbers = counted(checked["numbers"], "number")
     counts = f"{quotes} with key and quote, the quotes of {findings}, cited or not, and {numbers} were checked"
     wrong, unchecked = len(mismatches), verified["lacks"]
-    outcome = (
-        f"{wrong} {'is' if wrong == 1 else 'are'} wrong" if wrong else "all of these hold" if unchecked else "all hold"
-    )
+    outcome = "all of these hold" if unchecked else "all hold"
+    outcome = f"{wrong} {'is' if wrong == 1 else 'are'} wrong" if wrong else outcome
     notice(f"{counts}; {outcome}.")
-    for what, count in unchecked.items():
-        notice(f"Not checked: {count} {what}.")
+    notice(*(f"Not checked: {count} {what}." for what, count in unchecked.items()))
     lines = [one_line(f"{file}:{item['field']}: {item['problem']}") for item in mismatches]
     return Printed(verified, lambda _: lines, DONE_WITH_REFUSALS if wrong else DONE)
 
@@ -131,11 +111,10 @@ def verify_file(
 def sync_tex(
     folder: Annotated[Path, "The folder of the LaTeX project, such as a git clone."],
     run: Annotated[
-        list[str] | None,
-        typer.Option(help="Section or paper to put there; repeated. Default: those that are there already."),
+        list[str] | None, "Section or paper to put there; repeated. Default: those that are there already."
     ] = None,
-    ours: Annotated[bool, typer.Option("--ours", help="Overwrite edited regions; the file is copied before.")] = False,
-    theirs: Annotated[bool, typer.Option("--theirs", help="Take the text of edited regions into the run.")] = False,
+    ours: Annotated[bool, "Overwrite edited regions; the file is copied before."] = False,
+    theirs: Annotated[bool, "Take the text of edited regions into the run."] = False,
 ) -> Printed:
     """Keep your sections in a LaTeX project up to date.
 
@@ -146,19 +125,17 @@ def sync_tex(
 
     Example: citeloom sync-tex ~/overleaf-clone --run discussion-1a2b
     """
-    from ..api.files import sync_tex as sync
-
     if ours and theirs:
         raise InputError("--ours and --theirs exclude each other.", help="Choose one.")
     with home_session() as session:
-        synced = sync(session, folder, runs=run or (), side="ours" if ours else "theirs" if theirs else "")
+        side: Literal["ours", "theirs", ""] = "ours" if ours else "theirs" if theirs else ""
+        synced = api.files.sync_tex(session, folder, runs=run or (), side=side)
     lines = []
     for item in synced["regions"]:
         lines.append(one_line(f"{item['file']}:{item['line']}: {item['section']} {item['state']}"))
         lines += [item["diff"]] if item["diff"] else []
         lines += [one_line(f"The file as it was: {item['backup']}")] if item["backup"] else []
-    for line in (*synced["notices"], *(f"Problem: {problem}" for problem in synced["problems"])):
-        notice(line)
+    notice(*synced["notices"], *(f"Problem: {problem}" for problem in synced["problems"]))
     states = {item["state"] for item in synced["regions"]}
     if "conflict" in states:
         notice("An edited region stays: --theirs takes your text into the run, --ours overwrites it.")

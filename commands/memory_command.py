@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-import typer
-
+from .. import api
 from ..api.blocking import run_async
 from ..api.messages import counted
-from .options import resolve
+from ..api.run_options import Shown
+from .options import command_group, resolve
 from .output import Columns, Printed, notice, one_line
 
-memory_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Preferences and facts that every text should respect; none is learnt unless you accept it.",
-)
-IdArgument = Annotated[str, typer.Argument(help="Id, or a prefix of it.")]
-SharedOption = Annotated[bool, typer.Option("--shared", help="For all users of this library, not only for you.")]
+memory_app = command_group("Preferences and facts that every text should respect; none is learnt unless you accept it.")
+IdArgument = Annotated[str, "Id, or a prefix of it."]
+SharedOption = Annotated[bool, "For all users of this library, not only for you."]
 _EFFECTS: Final = {
     "ban": "never cited",
     "term": "shown to the writer, and checked",
@@ -29,9 +25,7 @@ _EFFECTS: Final = {
 @memory_app.command("list")
 def list_lines() -> Printed:
     """List the lines, yours first."""
-    from ..api.remembering import alist_memory
-
-    records: list[Any] = run_async(alist_memory(*resolve()))
+    records: list[Any] = run_async(api.remembering.alist_memory(*resolve()))
     columns: Columns = {
         "id": "id",
         "of": lambda record: "everyone" if record["shared"] else "you",
@@ -43,39 +37,29 @@ def list_lines() -> Printed:
 
 @memory_app.command("add")
 def add_line(
-    text: Annotated[
-        str, typer.Argument(help="A line: 'participants, not subjects', 'British spelling', 'never cite KEY' ...")
-    ],
+    text: Annotated[str, "A line: 'participants, not subjects', 'British spelling', 'never cite KEY' ..."],
     shared: SharedOption = False,
 ) -> None:
     """Add a line."""
-    from ..api.remembering import aremember
-
-    _say(run_async(aremember(*resolve(), text, shared=shared)))
+    _say(run_async(api.remembering.aremember(*resolve(), text, shared=shared)))
 
 
 @memory_app.command("edit")
-def edit_line(line_id: IdArgument, text: Annotated[str, typer.Argument(help="The new line.")]) -> None:
+def edit_line(line_id: IdArgument, text: Annotated[str, "The new line."]) -> None:
     """Replace a line."""
-    from ..api.remembering import aremember
-
-    _say(run_async(aremember(*resolve(), text, note_id=line_id)))
+    _say(run_async(api.remembering.aremember(*resolve(), text, note_id=line_id)))
 
 
 @memory_app.command("delete")
 def delete_line(line_id: IdArgument) -> None:
     """Delete a line."""
-    from ..api.remembering import aforget
-
-    notice(f"Deleted: {one_line(run_async(aforget(*resolve(), line_id))['text'])}")
+    notice(f"Deleted: {one_line(run_async(api.remembering.aforget(*resolve(), line_id))['text'])}")
 
 
 @memory_app.command("proposals")
 def list_proposals() -> Printed:
     """List what your edits of finished texts suggest; accept or decline each."""
-    from ..api.remembering import apropose_memory
-
-    records: list[Any] = run_async(apropose_memory(*resolve()))
+    records: list[Any] = run_async(api.remembering.apropose_memory(*resolve()))
 
     lines = [
         one_line(line)
@@ -91,13 +75,11 @@ def list_proposals() -> Printed:
 @memory_app.command("accept")
 def accept_proposal(
     proposal_id: IdArgument,
-    text: Annotated[str, typer.Option("--as", help="Another wording of the line.")] = "",
+    text: Annotated[str, "Another wording of the line.", Shown("--as")] = "",
     shared: SharedOption = False,
 ) -> None:
     """Put a proposal into the memory."""
-    from ..api.remembering import aanswer_proposal
-
-    line = run_async(aanswer_proposal(*resolve(), proposal_id, accept=True, text=text, shared=shared))
+    line = run_async(api.remembering.aanswer_proposal(*resolve(), proposal_id, accept=True, text=text, shared=shared))
     if line is not None:
         _say(line)
 
@@ -105,9 +87,7 @@ def accept_proposal(
 @memory_app.command("decline")
 def decline_proposal(proposal_id: IdArgument) -> None:
     """Never propose this again."""
-    from ..api.remembering import aanswer_proposal
-
-    run_async(aanswer_proposal(*resolve(), proposal_id, accept=False))
+    run_async(api.remembering.aanswer_proposal(*resolve(), proposal_id, accept=False))
     notice(f"{proposal_id} will not be proposed again.")
 
 

@@ -10,20 +10,20 @@ import io
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
+from .. import api
 from ..api.messages import command, given_command, help_as_called, program
-from ..api.run_options import FLAGS, shown_options, spread_options
+from ..api.run_options import FLAGS, Shown, shown_options, spread_options
 from ..errors import CiteloomError, InputError, causes
 from .output import Printed, notice
 
 if TYPE_CHECKING:
-    from ..api.homes import Home, Session
     from ..settings.config import Settings
 
 HomeOption = Annotated[
@@ -41,24 +41,22 @@ _FLAGS = {"retrieval_mode": "--mode", **FLAGS}
 FILE_FORMATS: Final = ("md", "tex", "docx", "odt", "html", "pdf", "zip")
 _CREATING: Final = frozenset({"add", "ingest", "serve", "sync"})  # commands
 
-_named: list[str] = []
-_in_use: list[Path] = []
-_given: list[str] = []
+named_homes: Final[list[str]] = []  # the `--home` that was given, if any
+homes_in_use: Final[list[Path]] = []
 
 
 def remember_home(home: str | None) -> None:
-    _named[:] = [home] if home is not None else []
+    named_homes[:] = [home] if home is not None else []
 
 
-def home_was_named() -> bool:
-    """Whether a `--home` was given."""
-    return bool(_named)
+def command_group(help: str) -> typer.Typer:
+    return typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=help)
 
 
 def as_command(call: Callable[..., Printed | None]) -> Callable[..., None]:
     """A command for Typer, which also takes `--home` and, if it returns what it prints, `--json`.
 
-    A text beside the type of a parameter is its help.
+    A text beside the type of a parameter is its help, and a `Shown` behind it says how it is shown.
     """
 
     @functools.wraps(call)
@@ -89,74 +87,52 @@ def _with_help(item: inspect.Parameter) -> inspect.Parameter:
     kind, *beside = get_args(item.annotation) or (item.annotation,)
     if not beside or not isinstance(beside[0], str) or get_origin(item.annotation) is not Annotated:
         return item
-    names = [f"--{item.name.replace('_', '-')}"] if item.default is False else []
+    shown = next((mark for mark in beside if isinstance(mark, Shown)), Shown())
+    flag = shown.flag or (f"--{item.name.replace('_', '-')}" if item.default is False else "")
+    completes, default = _COMPLETIONS.get(shown.completes), shown.default or True
+    about: dict[str, Any] = {"help": beside[0], "autocompletion": completes, "show_default": default}
     required = item.default is inspect.Parameter.empty
-    given: Any = typer.Argument(help=beside[0]) if required else typer.Option(*names, help=beside[0])
+    given: Any = typer.Argument(**about) if required else typer.Option(*filter(None, [flag]), **about)
     return item.replace(annotation=Annotated[kind, given])
 
 
-def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]:
+def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, api.homes.Home]:
     """Load settings and home, and print the home; `to_copy` allows a folder with CITELOOM_VECTORS, that of its copy."""
-    from ..api.homes import configured_home
     from ..settings.config import load_settings
 
-    given = next(iter(_named), None)
+    given = next(iter(named_homes), None)
     if given == "":
         raise InputError("--home is empty.", help="Name a folder or a database, or leave it out.")
-    _given[:] = [given] if given else []
     flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
     settings = load_settings(home=given, flags=flags, **overrides)
-    found = configured_home(settings, to_copy=to_copy)
+    found = api.homes.configured_home(settings, to_copy=to_copy)
     found.require_place()
     new = given_command() in _CREATING and not found.exists()
     notice(f"Home: {found.name}{' (new)' if new else ''}")
-    _in_use[:] = [found.root]
+    homes_in_use[:] = [found.root]
     return settings, found
 
 
 def command_on_home(arguments: str) -> str:
     """A Citeloom command as the user can type it, with the `--home` that was given."""
-    from ..api.homes import shown_address
-
-    return command(f"--home {shlex.quote(shown_address(_given[0]))} {arguments}" if _given else arguments)
-
-
-def home_in_use() -> list[Path]:
-    return list(_in_use)
-
-
-def readable_records(home: Home) -> Home:
-    """The home, for commands that only read runs, conversations or the journal; raises `InputError`."""
-    from ..api.homes import records_home
-
-    return records_home(home, notice)
+    named = "".join(f"--home {shlex.quote(api.homes.shown_address(home))} " for home in named_homes)
+    return command(named + arguments)
 
 
 @contextmanager
 def home_session(
     *, reading: bool = False, early: Literal["search", "answer"] | None = None, **overrides: Any
-) -> Iterator[Session]:
+) -> Iterator[api.homes.Session]:
     """Open an existing library for a command; prints the home on stderr. Raises `InputError`.
 
-    `reading` is explained at `command_session`; `overrides` are settings. What a search or an answer needs is loaded
-    `early`, beside the imports that follow.
+    With `reading` also a read-only one, to change nothing; `overrides` are settings. What a search or an answer needs
+    is loaded `early`, beside the imports that follow.
     """
     settings, found = resolve(**overrides)
     if early and found.exists():
-        from ..api.homes import load_early
-
-        load_early(settings, early)
-    with command_session(settings, found, create=False, reading=reading) as session:
+        api.homes.load_early(settings, early)
+    with api.homes.open_home(settings, found, notice, create=False, reading=reading) as session:
         yield session
-
-
-def command_session(
-    settings: Settings, home: Home, *, create: bool = True, reading: bool = False
-) -> AbstractContextManager[Session]:
-    """Open a home for one command, with `reading` also a read-only one, to change nothing. Raises `InputError`."""
-    from ..api.homes import open_home
-
-    return open_home(settings, home, notice, create=create, reading=reading)
 
 
 def takes_options(**groups: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -203,13 +179,12 @@ def _completes(kind: str) -> Callable[[typer.Context, str], list[str]]:
     """Complete ids of this kind; none if the home is unreadable, since shells show no errors here."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        from ..api.homes import complete_ids, configured_home
         from ..settings.config import load_settings
 
         outer = ctx.find_root().params.get("home")
         with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
-            home = configured_home(load_settings(home=ctx.params.get("home") or outer))
-            return [name for name in complete_ids(home, kind) if name.startswith(incomplete)]
+            home = api.homes.configured_home(load_settings(home=ctx.params.get("home") or outer))
+            return [name for name in api.homes.complete_ids(home, kind) if name.startswith(incomplete)]
         return []
 
     return complete
@@ -222,7 +197,12 @@ def complete_formats(incomplete: str) -> list[str]:
     return [name for name in FILE_FORMATS if name.startswith(incomplete)]
 
 
-_COMPLETIONS: Final[dict[str, Callable[..., Any]]] = {"papers": complete_keys, "formats": complete_formats}
+_COMPLETIONS: Final[dict[str, Callable[..., Any]]] = {
+    "papers": complete_keys,
+    "runs": complete_runs,
+    "conversations": complete_conversations,
+    "formats": complete_formats,
+}
 
 
 _UNEXPECTED: Final = "Got unexpected extra argument"
@@ -237,9 +217,7 @@ def disk_full(error: BaseException, places: Sequence[Path]) -> str | None:
     # User errors are reported as such even if the disk is full; errors from libraries may be caused by it.
     ours_alone = isinstance(error, CiteloomError) and len(links) == 1
     full = [] if ours_alone else [place for place in places if _free(place) < _TOO_LITTLE]
-    said = any(
-        (isinstance(link, OSError) and link.errno in _FULL) or "database or disk is full" in str(link) for link in links
-    )
+    said = any(getattr(link, "errno", 0) in _FULL or "database or disk is full" in str(link) for link in links)
     if not full and not said:
         return None
     where = f"{full[0]}: the disk is full" if full else "the disk is full where the output goes"
@@ -278,16 +256,10 @@ def multi_value_hint(error: Any, arguments: Sequence[str]) -> str:
         for name, *values in zip(arguments, arguments[1:], arguments[2:], strict=False)
         if name.startswith("--") and not any(value.startswith("-") for value in values)
     )
-    return next((_hint(name) for name in followed_by_two if name in repeatable), "")
+    return next((one_value_hint(name) for name in followed_by_two if name in repeatable), "")
 
 
-def require_single_value(option: str, values: Sequence[str], file: object) -> None:
-    """Raise `InputError` if `file` is really another value of a repeatable option."""
-    if str(file) in values:
-        raise InputError(f"{file} is a value of {option}, not a file.", help=_hint(option).strip())
-
-
-def _hint(option: str) -> str:
+def one_value_hint(option: str) -> str:
     return f" Give several values of {option} as one, with commas."
 
 

@@ -11,24 +11,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import Any, Final, TextIO
 
 import typer
 
+from .. import api
 from ..api.messages import counted
-
-if TYPE_CHECKING:
-    from ..api.ingesting import IngestEvent
-
 
 # Chunks per second that the bundled model embeds on two cores, for the estimate before the bar has its own. Low, so
 # that ingestion rarely takes longer than announced.
 TEXTS_PER_SECOND = 10
 
 
-def notice(text: str) -> None:
-    """Print one line on stderr; on a terminal it wraps between words."""
-    print(wrap(one_line(text), terminal_width(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
+def notice(*texts: str) -> None:
+    """Print each text as one line on stderr; on a terminal it wraps between words."""
+    for text in texts:
+        print(wrap(one_line(text), terminal_width(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def notice_command(text: str, command: str) -> None:
@@ -37,9 +35,10 @@ def notice_command(text: str, command: str) -> None:
     print(end_with_command(one_line(text), one_line(command), width), file=sys.stderr, flush=True)  # noqa: T201
 
 
-def result(text: str) -> None:
-    """Print a result on stdout; on a terminal it wraps between words."""
-    print(wrap(printable(text), terminal_width(sys.stdout)), flush=True)  # noqa: T201
+def result(*texts: str) -> None:
+    """Print results on stdout; on a terminal they wrap between words."""
+    for text in texts:
+        print(wrap(printable(text), terminal_width(sys.stdout)), flush=True)  # noqa: T201
 
 
 def result_json(record: Any) -> None:
@@ -63,17 +62,15 @@ class Printed:
         """Print the record and end with its code."""
         if as_json:
             result_json(self.record)
-        for line in () if as_json else self.show(self.record) or ():
-            result(line)
+        else:
+            result(*self.show(self.record) or ())
         if self.code:
             raise typer.Exit(self.code)
 
 
 def warnings_and_refusals(record: dict[str, Any]) -> None:
-    for warning in record["warnings"]:
-        notice(f"Warning: {warning}")
-    for refusal in record["refused"]:
-        notice(f"Refused: {refusal['path']}: {refusal['reason']}")
+    notice(*(f"Warning: {warning}" for warning in record["warnings"]))
+    notice(*(f"Refused: {refusal['path']}: {refusal['reason']}" for refusal in record["refused"]))
 
 
 def show_rebuilt(record: dict[str, Any]) -> None:
@@ -82,60 +79,48 @@ def show_rebuilt(record: dict[str, Any]) -> None:
 
 
 def name_refused_figures(record: dict[str, Any]) -> None:
-    for item in record["refused"]:
-        notice(f"Not described: {item['key']}, {item['figure']}: {item['reason']}.")
+    notice(*(f"Not described: {item['key']}, {item['figure']}: {item['reason']}." for item in record["refused"]))
 
 
 @contextmanager
 def ingest_progress() -> Iterator[Any]:
     """A callback that renders the events of an ingest: as a bar on a terminal, else in about ten lines."""
-    from ..api.ingesting import Described, Embedded, Planned, Waiting
-
-    def line_of(event: IngestEvent) -> str:
-        if isinstance(event, Waiting):
-            return f"waiting for the lock held by process {event.pid or 'unknown'}"
-        if not isinstance(event, Planned):
-            return ""
-        seconds = f", about {event.texts / TEXTS_PER_SECOND:.0f} s with the bundled model" if event.texts > 100 else ""
-        planned = f"{counted(event.files, 'file')}, {counted(event.papers, 'paper')} to index"
-        return f"{planned}, {counted(event.texts, 'text')} to embed{seconds}"
-
-    if not sys.stderr.isatty():
-        done = total = 0
-
-        def show_line(event: IngestEvent) -> None:
-            nonlocal done, total
-            line = line_of(event)
-            if isinstance(event, Planned):
-                total = event.texts
-            elif isinstance(event, Embedded):
-                before, done = done, done + event.count
-                if 10 * done // max(1, total) > 10 * before // max(1, total):
-                    line = f"embedded {done} of {counted(total, 'text')}"
-            elif isinstance(event, Described) and 10 * event.done // event.total > 10 * (event.done - 1) // event.total:
-                line = f"described {event.done} of {counted(event.total, 'figure')}"
-            if line:
-                notice(f"  {line}")
-
-        yield show_line
-        return
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    ingesting, terminal, done, total = api.ingesting, sys.stderr.isatty(), 0, 0
+
+    def each_tenth(what: str, before: int, done: int, total: int) -> str:
+        passed = 10 * done // max(1, total) > 10 * before // max(1, total)
+        return f"{what.split()[0]} {done} of {counted(total, what.split()[1])}" if passed and not terminal else ""
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with Progress(*columns, console=Console(stderr=True), disable=not terminal) as bar:
         task = bar.add_task("reading", total=None)
 
-        def show(event: IngestEvent) -> None:
-            if isinstance(event, Planned):
-                bar.update(task, description="embedding", total=event.texts, completed=0)
-            elif isinstance(event, Embedded):
+        def show(event: api.ingesting.IngestEvent) -> None:
+            nonlocal done, total
+            line = ""
+            if isinstance(event, ingesting.Waiting):
+                line = f"waiting for the lock held by process {event.pid or 'unknown'}"
+            elif isinstance(event, ingesting.Planned):
+                done, total = 0, event.texts
+                bar.update(task, description="embedding", total=total, completed=0)
+                about = f", about {total / TEXTS_PER_SECOND:.0f} s with the bundled model" if total > 100 else ""
+                planned = f"{counted(event.files, 'file')}, {counted(event.papers, 'paper')} to index"
+                line = f"{planned}, {counted(total, 'text')} to embed{about}"
+            elif isinstance(event, ingesting.Embedded):
                 bar.advance(task, event.count)
-            elif isinstance(event, Described):
+                before, done = done, done + event.count
+                line = each_tenth("embedded text", before, done, total)
+            elif isinstance(event, ingesting.Described):
                 bar.update(task, description="describing figures", total=event.total, completed=event.done)
-            if line := line_of(event):
+                line = each_tenth("described figure", event.done - 1, event.done, event.total)
+            if line and terminal:
                 bar.console.print(escape(one_line(line)), style="dim", highlight=False)
+            elif line:
+                notice(f"  {line}")
 
         yield show
 
@@ -242,9 +227,7 @@ def _drawn(
     widths = list(least)
     room = width - sum(least) - _FRAME * len(columns) - 1
     growing = [place for place, name in enumerate(columns) if name in prose]
-    wanted = {
-        place: max(cell_len(cell) for cell in (columns[place], *(row[place] for row in rows))) for place in growing
-    }
+    wanted = {place: max(cell_len(row[place]) for row in (columns, *rows)) for place in growing}
     for left, place in enumerate(sorted(growing, key=lambda place: wanted[place] - least[place]), -len(growing)):
         grown = min(wanted[place] - least[place], room // -left)
         widths[place] += grown

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from ..api.blocking import run_async
+from .. import api
+from ..api import blocking, run_options
 from ..api.messages import command, counted, shorten
-from ..api.run_options import BudgetOptions
 from ..errors import DONE, DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
-from .options import JsonOption, complete_keys, home_session, takes_options
+from .options import JsonOption, command_group, complete_keys, home_session, takes_options
 from .output import Columns, Printed, ingest_progress, name_refused_figures, notice, one_line, result, table
 
-if TYPE_CHECKING:
-    from ..api.results import FigureRecord, PaperDetails, PaperSummary, SectionRecord
+papers_app = command_group("Papers, their figures and metadata.")
 
-papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Papers, their figures and metadata.")
-
-KeyArgument = Annotated[str, typer.Argument(help="Citation key.", autocompletion=complete_keys)]
+KeyArgument = Annotated[str, "Citation key.", run_options.Shown(completes="papers")]
 KeysArgument = Annotated[
     list[str] | None, typer.Argument(help="Citation keys; all papers if none is given.", autocompletion=complete_keys)
 ]
@@ -39,14 +36,12 @@ _OUTCOMES: Final = (
 @papers_app.command("list")
 def list_papers() -> Printed:
     """List the papers with their keys."""
-    from ..api.library_papers import alist_papers
-
     with home_session(reading=True) as session:
-        return Printed(run_async(alist_papers(session)), show_papers)
+        return Printed(blocking.run_async(api.library_papers.alist_papers(session)), show_papers)
 
 
-def show_papers(records: Sequence[PaperSummary], *, numbered: bool = False) -> None:
-    def first_author(record: PaperSummary) -> str:
+def show_papers(records: Sequence[api.results.PaperSummary], *, numbered: bool = False) -> None:
+    def first_author(record: api.results.PaperSummary) -> str:
         first, *more = record["authors"] or [""]
         return one_line(f"{first} and {len(more)} more" if more else first)
 
@@ -73,24 +68,19 @@ def show_paper(
 
     Example: citeloom papers show smith2024quantum --text
     """
-    from ..api.library_papers import apaper_details
-
     with home_session(reading=True) as session:
-        record = run_async(apaper_details(session, key, text=text))
+        record = blocking.run_async(api.library_papers.apaper_details(session, key, text=text))
     return Printed(record, text_lines if text else paper_lines)
 
 
 @papers_app.command("remove")
 def remove_papers(
-    keys: Annotated[list[str], typer.Argument(help="Citation keys.", autocompletion=complete_keys)],
+    keys: Annotated[list[str], "Citation keys.", run_options.Shown(completes="papers")],
 ) -> None:
     """Remove papers from the library; their files stay where they are, but those that Citeloom stored are deleted."""
-    from ..api.library_papers import aremove_papers
-
     with home_session() as session:
-        run_async(aremove_papers(session, keys))
-    for key in dict.fromkeys(keys):
-        result(one_line(f"Removed {key}."))
+        blocking.run_async(api.library_papers.aremove_papers(session, keys))
+    result(*(one_line(f"Removed {key}.") for key in dict.fromkeys(keys)))
 
 
 @papers_app.command("figures")
@@ -104,15 +94,13 @@ def paper_figures(
 
     Example: citeloom papers figures smith2024quantum --out figures/
     """
-    from ..api.library_papers import afigures, asave_figures, count_kinds
-
     with home_session(reading=True) as session:
-        records = run_async(afigures(session, key))
-        written = run_async(asave_figures(session, key, out)) if out is not None else {}
+        records = blocking.run_async(api.library_papers.afigures(session, key))
+        written = blocking.run_async(api.library_papers.asave_figures(session, key, out)) if out is not None else {}
         were_read = bool(session.library.records()[key].figures_version)
     files = {number: str(path) for number, path in written.items()}
 
-    def caption(record: FigureRecord) -> str:
+    def caption(record: api.results.FigureRecord) -> str:
         """The caption without label, why there is no image, and the model's description, marked as such."""
         own = record["caption"].removeprefix(record["label"]).lstrip(" .:|")
         parts = [shorten(own, _MAX_CAPTION)]
@@ -133,7 +121,8 @@ def paper_figures(
             unread = f"The figures of {key} were never read: ingest it again."
             notice(f"{key} has no figures or tables." if were_read else unread)
             return
-        table(count_kinds([record["kind"] for record in records]), records, columns, prose=("caption",))
+        kinds = api.library_papers.count_kinds([record["kind"] for record in records])
+        table(kinds, records, columns, prose=("caption",))
         if out is not None:
             result(f"{counted(len(written), 'image')} written to {out}.")
 
@@ -159,8 +148,6 @@ def enrich_papers(
 
     Example: citeloom papers enrich smith2024quantum
     """
-    from ..api.paper_lookup import enrich
-
     named: set[str] = set()
 
     def show(found: dict[str, Any]) -> None:
@@ -172,7 +159,7 @@ def enrich_papers(
                 notice(f"Failed: {failure}")
 
     with home_session() as session:
-        record = enrich(
+        record = api.paper_lookup.enrich(
             session,
             keys or (),
             offline=offline,
@@ -189,9 +176,9 @@ def enrich_papers(
 
 
 @papers_app.command("describe")
-@takes_options(limits=BudgetOptions)
+@takes_options(limits=run_options.BudgetOptions)
 def describe_papers(
-    limits: BudgetOptions,
+    limits: run_options.BudgetOptions,
     keys: KeysArgument = None,
     refresh: Annotated[bool, "Describe figures again that another model or prompt described."] = False,
 ) -> Printed:
@@ -204,10 +191,8 @@ def describe_papers(
 
     Example: citeloom papers describe smith2024quantum --max-calls 50
     """
-    from ..api.ingesting import describe_figures
-
     with home_session(**limits.changes()) as session, ingest_progress() as show:
-        record = describe_figures(session, keys or (), refresh=refresh, on_event=show)
+        record = api.ingesting.describe_figures(session, keys or (), refresh=refresh, on_event=show)
     name_refused_figures(record)
     counts = f"{len(record['refused'])} not described, {record['already_described']} described before"
     line = f"{counted(record['described'], 'figure')} described, {counts}."
@@ -218,10 +203,8 @@ _MAX_VALUE: Final = 160  # characters
 _FIELD_LABELS: Final = {"open_access": "open access", "type": "kind"}
 
 
-def paper_lines(record: PaperDetails) -> Iterator[str]:
+def paper_lines(record: api.results.PaperDetails) -> Iterator[str]:
     """Format metadata, findings of services, figure count, summary, the user's note, and the section tree."""
-    from ..api.library_papers import count_kinds
-
     known = record["metadata"]
     if known["status"]:
         yield f"{known['status'].upper()}\n"
@@ -238,7 +221,7 @@ def paper_lines(record: PaperDetails) -> Iterator[str]:
         runs = (f"{first}" if first == last else f"{first}-{last}" for first, last in zip(starts, ends, strict=True))
         yield f"Read by OCR: {'p.' if len(pages) == 1 else 'pp.'} {', '.join(runs)}"
     if record["figures"]:
-        kinds = count_kinds([figure["kind"] for figure in record["figures"]])
+        kinds = api.library_papers.count_kinds([figure["kind"] for figure in record["figures"]])
         yield one_line(f"It has {kinds}: {command('papers figures')} {record['key']}")
     if known["doi"] and not record["doi"]:
         yield f"doi: {known['doi']} (found by title)"
@@ -249,7 +232,7 @@ def paper_lines(record: PaperDetails) -> Iterator[str]:
     yield from section_lines(record["sections"])
 
 
-def section_lines(sections: Sequence[SectionRecord]) -> Iterator[str]:
+def section_lines(sections: Sequence[api.results.SectionRecord]) -> Iterator[str]:
     for section in sections:
         held = "no chunks" if section["searchable"] else "not searched"
         facts = [
@@ -266,7 +249,7 @@ def _range(one: str, several: str, ends: Sequence[int]) -> str:
     return f"{one} {ends[0]}" if ends[0] == ends[1] else f"{several} {ends[0]}-{ends[1]}"
 
 
-def text_lines(record: PaperDetails) -> Iterator[str]:
+def text_lines(record: api.results.PaperDetails) -> Iterator[str]:
     """The searchable text, under its section titles."""
     yield f"# {one_line(record['title'])}"
     title = record["title"]
@@ -289,10 +272,8 @@ def enrichment_lines(record: dict[str, Any]) -> Iterator[str]:
         yield one_line(f"{key}: unsure, so nothing was changed: {record['why']}.")
         yield "  If one of these is the paper, put its DOI into your .bib and ingest it again:"
         for work in record["candidates"]:
-            place = f"({work['year'] or 'no year'}, {work['venue'] or 'no venue'})"
-            yield one_line(
-                f"  {work['doi']}: {shorten(work['title'], _MAX_VALUE)} {place}, similarity {work['similarity']:.2f}"
-            )
+            place = f"({work['year'] or 'no year'}, {work['venue'] or 'no venue'}), similarity {work['similarity']:.2f}"
+            yield one_line(f"  {work['doi']}: {shorten(work['title'], _MAX_VALUE)} {place}")
     elif outcome == "not-found":
         reason = f"no service knows {doi}" if doi else "no service has a paper with this title"
         yield one_line(f"{key}: {reason}.")

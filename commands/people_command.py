@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from .options import resolve
+from .. import api
+from .options import command_group, resolve
 from .output import Printed, notice, result
 
-if TYPE_CHECKING:
-    from ..api.people import Accounts
-
-people_app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Accounts of a group's server; without any it is one person's."
-)
-NameArgument = Annotated[str, typer.Argument(help="Name of the account, such as ada.")]
+people_app = command_group("Accounts of a group's server; without any it is one person's.")
+NameArgument = Annotated[str, "Name of the account, such as ada."]
 RoleName = Literal["reader", "writer", "owner"]
 _HERE: Final = "(command line)"  # who did it, in the log
 
@@ -29,10 +25,8 @@ def invite_person(
     address: Annotated[str, "Address under which the server is reached."] = "http://127.0.0.1:8765",
 ) -> None:
     """Print the link by which somebody joins, or sets another password; it is valid once, for a week."""
-    from ..api.people import invite
-
     home = resolve()[1]
-    result(f"{address.rstrip('/')}/join?invitation={invite(home, name, role)}")
+    result(f"{address.rstrip('/')}/join?invitation={api.people.invite(home, name, role)}")
     home.accounts().log(_HERE, f"invited {name}")
     notice(
         "A server that runs without accounts has to be started again. Earlier conversations and runs are those of the "
@@ -49,7 +43,7 @@ def list_people() -> Printed:
 @people_app.command("role")
 def change_role(
     name: NameArgument,
-    role: Annotated[RoleName, typer.Argument(help="The new role.")],
+    role: Annotated[RoleName, "The new role."],
     budget: Annotated[float | None, "What the person may spend in all; below 0: no limit."] = None,
 ) -> None:
     """Change somebody's role, and their budget."""
@@ -86,7 +80,7 @@ def show_audit(
     return _listed(_accounts().deeds(name, most), "line", "number at person action outcome")
 
 
-def _accounts() -> Accounts:
+def _accounts() -> api.people.Accounts:
     home = resolve()[1]
     home.require_library()
     return home.accounts()

@@ -8,12 +8,14 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from ..api.blocking import run_async
+from .. import api
+from ..api import blocking
 from ..api.messages import counted, shorten
 from ..errors import DONE_WITH_REFUSALS, InputError, WaitingError
 from .options import command_on_home
@@ -21,18 +23,14 @@ from .output import cell_len, notice, one_line, printable, result
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
-    from rich.live import Live
 
-    from ..api.homes import Session
-    from ..api.results import QuestionDetail, QuestionField
-    from ..api.run_texts import ResultRecord, UsageRecord
+    from ..api import homes, results, run_texts, stored_runs
     from ..api.running import Event, FindingEvent, Output, ProgressEvent, RunRequest, RunResult
-    from ..api.stored_runs import Usage
 
-    Spent = Callable[[], Usage]
+    Spent = Callable[[], stored_runs.Usage]
 
 
-def paid_parts(used: Usage) -> list[str]:
+def paid_parts(used: stored_runs.Usage) -> list[str]:
     """Calls, tokens and cost; empty if there were no calls."""
     if not used.llm_calls and not used.journal_hits:
         return []
@@ -68,37 +66,26 @@ class LiveProgress(RunProgress):
     """Renders a run on a terminal: finished steps scroll, the current state stays below, with the usage so far."""
 
     def __init__(self, spent: Spent, console: Console) -> None:
+        from rich.live import Live
         from rich.spinner import Spinner
 
         super().__init__(spent)
-        self._console = console
-        self._spinner = Spinner("dots")
-        self.stage = "starting"
-        self._section = ""
+        self._console, self._spinner = console, Spinner("dots")
+        self.live = Live(self, console=console, refresh_per_second=8, transient=True)
+        self.stage, self._section, self._doing = "starting", "", ""
         self._searches = self._findings = 0
-        self._doing = ""
-        self._live: Live | None = None
-
-    def show(self) -> None:
-        from rich.live import Live
-
-        if self._live is None:
-            self._live = Live(self, console=self._console, refresh_per_second=8, transient=True)
-            self._live.start(refresh=True)
 
     def hide(self) -> None:
-        live, self._live = self._live, None
-        if live is not None:
-            live.stop()
+        self.live.stop()
 
     def found(self, event: FindingEvent) -> None:
-        self.show()
+        self.live.start(refresh=True)
         self._doing = one_line(shorten(f"{event['key']}: {event['text']}", max(20, self._console.width)))
 
     def draw(self, event: ProgressEvent) -> None:
         from rich.text import Text
 
-        self.show()
+        self.live.start(refresh=True)
         if "section" in event:
             self._section = f"{event['section']}, "
         place = f" [{event['done']}/{event['total']}]" if "done" in event and "total" in event else ""
@@ -130,21 +117,18 @@ def section_progress(spent: Spent) -> Iterator[RunProgress]:
     from rich.console import Console
 
     progress = LiveProgress(spent, Console(stderr=True))
-    try:
-        progress.show()
+    with progress.live:
         yield progress
-    finally:
-        progress.hide()
 
 
+@dataclass(slots=True)
 class WrappedText:
     """Wraps streamed text between words, to `width` columns."""
 
-    def __init__(self, out: TextIO, width: int) -> None:
-        self._out = out
-        self._width = width
-        self._column = 0
-        self._word = ""
+    _out: TextIO
+    _width: int
+    _column: int = 0
+    _word: str = ""
 
     def write(self, text: str) -> None:
         for character in text:
@@ -175,15 +159,15 @@ class WrappedText:
         self._column = 0 if text == "\n" else self._column + cell_len(text)
 
 
+@dataclass(slots=True)
 class AnswerStreamView:
     """Renders a run: its steps by `progress`, and its draft to `out`, a terminal of `width` columns; None hides it."""
 
-    def __init__(self, progress: RunProgress, out: TextIO | None, width: int = 80) -> None:
-        self._progress = progress
-        self._out = out
-        self._width = width
-        self._said: list[str] = []
-        self._text: WrappedText | None = None
+    _progress: RunProgress
+    _out: TextIO | None
+    _width: int = 80
+    _said: list[str] = field(default_factory=list)
+    _text: WrappedText | None = None
 
     def __call__(self, event: Event) -> None:
         if event["kind"] == "token":
@@ -218,9 +202,7 @@ class AnswerStreamView:
         """Whether the streamed text equals the answer of `record`."""
         if self._out is None:
             return False
-        from ..api.run_texts import inert  # imports all of `citations`
-
-        return inert("".join(self._said)).strip() == inert(str(record["text"])).strip()
+        return api.run_texts.inert("".join(self._said)).strip() == api.run_texts.inert(str(record["text"])).strip()
 
     @property
     def has_output(self) -> bool:
@@ -229,7 +211,7 @@ class AnswerStreamView:
 
 
 @contextmanager
-def answer_progress(spent: Callable[[], Usage], *, draft: bool) -> Iterator[AnswerStreamView]:
+def answer_progress(spent: Callable[[], stored_runs.Usage], *, draft: bool) -> Iterator[AnswerStreamView]:
     """Renders an answer's events; also its draft if `draft` is set and stdout is a terminal."""
     # Keep stdout before the live view starts, since that redirects it.
     out = sys.stdout if draft and sys.stdout.isatty() else None
@@ -255,9 +237,7 @@ def references_markdown(record: Mapping[str, Any]) -> str:
     if not record["references"]:
         return ""
     if record["cite_style"] == "numeric":
-        from ..api.run_texts import numbered_list
-
-        return f"## References\n\n{numbered_list(record['references'])}"
+        return f"## References\n\n{api.run_texts.numbered_list(record['references'])}"
     lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]
     return "## References\n\n" + "\n".join(lines)
 
@@ -278,9 +258,7 @@ def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None)
 def show_markdown(markdown: str, *, title: str = "") -> None:
     """Print a result: drawn on a terminal, framed if it has a title; as plain text elsewhere."""
     if not sys.stdout.isatty():
-        from ..api.run_texts import inert  # imports all of `citations`
-
-        result(inert(markdown))
+        result(api.run_texts.inert(markdown))
         return
     from rich.console import Console
     from rich.markdown import Markdown
@@ -310,13 +288,10 @@ def next_steps(record: Mapping[str, Any]) -> list[str]:
     return steps
 
 
-def report_run(finished: RunResult[ResultRecord]) -> None:
-    from ..api.run_texts import coverage_line
-
+def report_run(finished: RunResult[run_texts.ResultRecord]) -> None:
     record = finished.record
     is_answer = "question" in record
-    for warning in record["warnings"]:
-        notice(f"Note: {warning}")
+    notice(*(f"Note: {warning}" for warning in record["warnings"]))
     made = _ENDINGS[record["outcome"]] if is_answer else record["section"]
     if is_answer and record["outcome"] == "nothing" and record["citations"]:
         made = "Not answered, the nearest evidence"
@@ -328,7 +303,7 @@ def report_run(finished: RunResult[ResultRecord]) -> None:
     if finished.finished_earlier:
         verb = "answers" if is_answer else "writes"
         notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh {verb} again.")
-    if coverage := coverage_line(record["coverage"]):
+    if coverage := api.run_texts.coverage_line(record["coverage"]):
         notice(coverage)
     if not is_answer and (numbers := record["numbers"]):
         found = sum(number["found"] is not None for number in numbers)
@@ -340,7 +315,7 @@ def report_run(finished: RunResult[ResultRecord]) -> None:
         notice("Files: " + ", ".join(record["files"].values()))
 
 
-def usage_words(usage: UsageRecord) -> str:
+def usage_words(usage: run_texts.UsageRecord) -> str:
     calls = counted(usage["llm_calls"], "model call")
     hits = counted(usage["journal_hits"], "answer")
     tokens = counted(usage["input_tokens"] + usage["output_tokens"], "token")
@@ -348,44 +323,40 @@ def usage_words(usage: UsageRecord) -> str:
     return f"{calls}, {hits} from the journal, {tokens}{cost}"
 
 
-def end_incomplete(record: ResultRecord) -> None:
+def end_incomplete(record: run_texts.ResultRecord) -> None:
     """Exit with code 4 if a section has no text, or the model could read no passage for it."""
-    from ..api.run_texts import all_unreadable
-
     sections = record.get("sections") or [record]
     if empty := [item for item in sections if "section" in item and not item["text"].strip()]:
         names = ", ".join(str(item["section"]) for item in empty)
         remedy = "Write without --strict" if any(item["left_out"] for item in empty) else "Write with --fresh"
         notice(f"Failed: no text was written for: {names}. {remedy}, or name another model.")
         raise typer.Exit(DONE_WITH_REFUSALS)
-    if all_unreadable(record["coverage"]):
+    if api.run_texts.all_unreadable(record["coverage"]):
         notice("Warning: the model could read none of the passages; the result rests on none of them.")
         raise typer.Exit(DONE_WITH_REFUSALS)
 
 
 def run_steered(
-    request: RunRequest, session: Session, output: Output | None, answer: object = None, *, draft: bool = False
-) -> tuple[ResultRecord, AnswerStreamView]:
+    request: RunRequest, session: homes.Session, output: Output | None, answer: object = None, *, draft: bool = False
+) -> tuple[run_texts.ResultRecord, AnswerStreamView]:
     """Run a request, or resume it with an `answer`, given what the person at the terminal says until it asks no more.
 
     Writes files if a folder is given, reports on stderr, and shows an answer's `draft`. Raises `WaitingError` without a
     terminal, and when the person leaves a question for later.
     """
-    from ..api.running import AnswerError, ResearchRequest, run_and_save, signed_answer
-
     waiting: WaitingError | None = None
-    about = session.notice(answer=isinstance(request, ResearchRequest))
+    about = session.notice(answer=isinstance(request, api.running.ResearchRequest))
     if about and answer is None:
         notice(about)
     with answer_progress(session.spent_now, draft=draft) as view:
         while True:
-            said = None if answer is None else signed_answer(answer)
+            said = None if answer is None else api.running.signed_answer(answer)
             try:
-                work = run_and_save(request, session, output, on_event=view, on_notice=notice, answer=said)
-                finished = run_async(work)
+                work = api.running.run_and_save(request, session, output, on_event=view, on_notice=notice, answer=said)
+                finished = blocking.run_async(work)
             except WaitingError as asked:
                 waiting = asked
-            except AnswerError as error:
+            except api.running.AnswerError as error:
                 if waiting is None:
                     raise
                 notice(f"Error: {error}")
@@ -399,12 +370,11 @@ def run_steered(
                 raise waiting
 
 
-def _ask(detail: QuestionDetail) -> object:
+def _ask(detail: results.QuestionDetail) -> object:
     """What the person says to a question: "accept", "ignore", the fields that they changed, or None for later."""
     of = f" of the {detail['section']}" if detail["section"] else ""
     notice(f"\n{detail['ask'].capitalize()}{of}: {detail['summary']}\n")
-    for line in detail["about"].splitlines():
-        notice(f"  {line}")
+    notice(*(f"  {line}" for line in detail["about"].splitlines()))
     answers: dict[str, object] = {"": "accept", "e": "edit", "l": None}
     stop = ""
     if "ignore" in detail["answers"]:
@@ -417,7 +387,7 @@ def _ask(detail: QuestionDetail) -> object:
     return {item["name"]: value for item in detail["fields"] if (value := _ask_field(item)) != item["value"]}
 
 
-def _ask_field(item: QuestionField) -> str:
+def _ask_field(item: results.QuestionField) -> str:
     """The new value of a field: for one with a value a line, for one of several entries lines up to an empty one."""
     if not item["several"]:
         notice(f"{item['name']}: {one_line(item['value'])}")

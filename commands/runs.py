@@ -4,36 +4,28 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
-import typer
-
-from ..api.blocking import run_async
-from ..api.messages import command, counted, shorten
-from ..api.run_options import RunLimits
+from .. import api
+from ..api import blocking, messages
+from ..api.run_options import RunLimits, Shown
 from ..errors import InputError
-from .options import JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
+from .options import JsonOption, command_group, resolve, takes_options
 from .output import Columns, Printed, notice, one_line, result, result_json
 from .run_display import end_incomplete, read_json, run_steered
 from .sections import OutOption, RunFiles
 
-if TYPE_CHECKING:
-    from ..api.results import RunDetails
-    from ..api.running import Output
-
-runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, answer, resume and delete runs.")
+runs_app = command_group("List, show, answer, resume and delete runs.")
 
 _FIRST_IDS: Final = 5
 _MAX_QUERY: Final = 160  # characters
-IdArgument = Annotated[str, typer.Argument(help="Id of the run, or a prefix of it.", autocompletion=complete_runs)]
+IdArgument = Annotated[str, "Id of the run, or a prefix of it.", Shown(completes="runs")]
 
 
 @runs_app.command("list")
 def list_all() -> Printed:
     """List all runs, the latest first."""
-    from ..api.stored_runs import list_runs
-
-    records = list_runs(readable_records(resolve()[1]))
+    records = api.stored_runs.list_runs(api.homes.records_home(resolve()[1], notice))
     columns: Columns = {
         "run": "thread_id",
         "status": lambda record: "waiting for you" if record["status"] == "asking" else record["status"],
@@ -47,12 +39,11 @@ def list_all() -> Printed:
 @runs_app.command("show")
 def show_run(run_id: IdArgument) -> Printed:
     """Show one run: status, what it asks you, searches, and its text if finished."""
-    from ..api.stored_runs import run_details
+    home = api.homes.records_home(resolve()[1], notice)
+    return Printed(blocking.run_async(api.stored_runs.run_details(run_id, home)), _show_run)
 
-    return Printed(run_async(run_details(run_id, readable_records(resolve()[1]))), _show_run)
 
-
-def _show_run(record: RunDetails) -> None:
+def _show_run(record: api.results.RunDetails) -> None:
     detail = f" ({record['detail']})" if record["detail"] else ""
     result(one_line(f"{record['thread_id']}: {record['status']}{detail}"))
     of = "research" if record["section"] == "research" else f"{record['section']} of"
@@ -60,12 +51,12 @@ def _show_run(record: RunDetails) -> None:
     result(f"{of}: {one_line(record['title'])}\nstarted {started}, updated {updated}\n")
     if asked := record["waiting"]:
         result(f"It waits for you ({asked['ask']}: {asked['summary']}):\n{asked['about']}\n")
-        result(f"To answer it: {command('runs answer ' + record['thread_id'])}\n")
+        result(f"To answer it: {messages.command('runs answer ' + record['thread_id'])}\n")
     for query in record["queries"]:
         ids = query["evidence_ids"]
         named = f"{', '.join(ids[:_FIRST_IDS])}{', ...' if len(ids) > _FIRST_IDS else ''}"
-        found = f"{counted(len(ids), 'finding')} ({named})" if ids else "nothing found"
-        said = shorten(query["query"], _MAX_QUERY)
+        found = f"{messages.counted(len(ids), 'finding')} ({named})" if ids else "nothing found"
+        said = messages.shorten(query["query"], _MAX_QUERY)
         result(one_line(f"[{query['origin']}] {said} -> {found}"))
     if record["result"]:
         result(f"\n{record['result']['text']}")
@@ -87,8 +78,8 @@ def answer_run(
     files: RunFiles,
     limits: RunLimits,
     out: OutOption = Path(),
-    accept: Annotated[bool, typer.Option("--accept", help="Take what it asks about as it is.")] = False,
-    given: Annotated[Path | None, typer.Option("--json", help="The answer as a JSON file; - reads stdin.")] = None,
+    accept: Annotated[bool, "Take what it asks about as it is."] = False,
+    given: Annotated[Path | None, "The answer as a JSON file; - reads stdin.", Shown("--json")] = None,
 ) -> None:
     """Answer what a run asks you, and resume it.
 
@@ -100,17 +91,16 @@ def answer_run(
     _resume(run_id, files.output(out), limits, "accept" if accept else given and read_json(given))
 
 
-def _resume(run_id: str, output: Output, limits: RunLimits, answer: object = None, *, as_json: bool = False) -> None:
+def _resume(
+    run_id: str, output: api.running.Output, limits: RunLimits, answer: object = None, *, as_json: bool = False
+) -> None:
     """Resume a run, with an answer if it asks something, and print its text."""
-    from ..api.running import require_same_run
-    from ..api.stored_runs import load_resumable
-
     current, found = resolve(**limits.changes())
     found.require_library()
     found.prepare()
-    run, request, settings = load_resumable(run_id, found, current, limits.changes())
-    with command_session(settings, found, create=False) as session:
-        require_same_run(run, request, session)
+    run, request, settings = api.stored_runs.load_resumable(run_id, found, current, limits.changes())
+    with api.homes.open_home(settings, found, notice, create=False) as session:
+        api.running.require_same_run(run, request, session)
         record, _ = run_steered(request, session, output, answer)
     result_json(record) if as_json else result(f"\n{record['text']}")
     end_incomplete(record)
@@ -118,16 +108,14 @@ def _resume(run_id: str, output: Output, limits: RunLimits, answer: object = Non
 
 @runs_app.command("delete")
 def delete_runs(
-    run_ids: Annotated[list[str], typer.Argument(help="Ids of the runs.", autocompletion=complete_runs)],
+    run_ids: Annotated[list[str], "Ids of the runs.", Shown(completes="runs")],
 ) -> None:
     """Delete runs; cached model answers stay in the journal."""
-    from ..api.stored_runs import delete_run
-
     _, found = resolve()
     found.require_library()
     found.prepare()
     for run in [found.runs().get(run_id) for run_id in run_ids]:  # all are known before any is deleted
-        run_async(delete_run(found, run.thread_id))
+        blocking.run_async(api.stored_runs.delete_run(found, run.thread_id))
         notice(f"Deleted {run.thread_id}.")
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from .. import api
+from ..api import messages, run_options
 from ..api.blocking import run_async
-from ..api.messages import counted, shorten
-from ..api.run_options import SearchOptions, YearLimits
 from .options import home_session, takes_options
 from .output import Columns, Printed, notice, one_line, table
-
-if TYPE_CHECKING:
-    from ..api.results import FoundPapers, FoundPassage
 
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
@@ -26,20 +23,16 @@ NO_SUMMARY_NEAR = (
 QueryArgument = Annotated[str, "What to look for."]
 
 
-@takes_options(options=SearchOptions)
-def search(query: QueryArgument, options: SearchOptions) -> Printed:
+@takes_options(options=run_options.SearchOptions)
+def search(query: QueryArgument, options: run_options.SearchOptions) -> Printed:
     """Find passages: by meaning, by words, or both.
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
-    from ..api.homes import require_words
-
-    require_words(query)
+    api.homes.require_words(query)
     with home_session(reading=True, early="search", retrieval_mode=options.mode) as session:
-        from ..api.library_search import search as search_passages, year_range
-
-        years = year_range(options.from_year, options.to_year)
-        records = search_passages(
+        years = api.library_search.year_range(options.from_year, options.to_year)
+        records = api.library_search.search(
             session,
             query,
             options.limit,
@@ -54,7 +47,7 @@ def search(query: QueryArgument, options: SearchOptions) -> Printed:
     return Printed(records, show_passages)
 
 
-def show_passages(records: Sequence[FoundPassage]) -> None:
+def show_passages(records: Sequence[api.results.FoundPassage]) -> None:
     if not records:
         notice("Nothing in the library matches.")
         return
@@ -66,16 +59,16 @@ def show_passages(records: Sequence[FoundPassage]) -> None:
         "score": lambda record: f"{record['score']:.2f}",
         "sentence": _matched,
     }
-    table(counted(len(records), "passage"), records, columns, prose=("section", "sentence"))
+    table(messages.counted(len(records), "passage"), records, columns, prose=("section", "sentence"))
     show_notices(records)
     if not any(record["near"] for record in records):
         notice(NOTHING_NEAR)
 
 
-@takes_options(years=YearLimits)
+@takes_options(years=run_options.YearLimits)
 def find(
     query: QueryArgument,
-    years: YearLimits,
+    years: run_options.YearLimits,
     fulltext: Annotated[bool, "Search the full text instead of summaries and notes."] = False,
     page: Annotated[int, typer.Option(help="Page of results, ten papers each.", min=1)] = 1,
 ) -> Printed:
@@ -83,14 +76,12 @@ def find(
 
     Example: citeloom find "random permutation of networks" --fulltext --from-year 2015
     """
-    from ..api.library_search import afind_papers, require_words
-
-    require_words(query)
+    api.library_search.require_words(query)
     with home_session(reading=True) as session:
         by: Literal["text", "summary"] = "text" if fulltext else "summary"
-        record = run_async(afind_papers(session, query, by, years.from_year, years.to_year, page))
+        record = run_async(api.library_search.afind_papers(session, query, by, years.from_year, years.to_year, page))
 
-    def show(record: FoundPapers) -> None:
+    def show(record: api.results.FoundPapers) -> None:
         show_found(record, page, fulltext=fulltext)
         if record["next_page"]:
             notice(f"More: --page {record['next_page']}")
@@ -98,12 +89,12 @@ def find(
     return Printed(record, show)
 
 
-def show_found(record: FoundPapers, page: int = 1, *, fulltext: bool, numbered: bool = False) -> None:
+def show_found(record: api.results.FoundPapers, page: int = 1, *, fulltext: bool, numbered: bool = False) -> None:
     """Print a table of the papers that were found, or that there are none."""
     papers = record["papers"]
     if not papers:
         nothing = "No paper matches." if fulltext else NO_SUMMARY_NEAR
-        beyond = f"There is no page {page}: {counted(record['total'], 'paper')} in all, ten a page."
+        beyond = f"There is no page {page}: {messages.counted(record['total'], 'paper')} in all, ten a page."
         notice(beyond if record["total"] else nothing)
         return
     columns: Columns = {
@@ -114,7 +105,7 @@ def show_found(record: FoundPapers, page: int = 1, *, fulltext: bool, numbered: 
         "score": lambda paper: f"{paper['score']:.2f}",
         "sentence": matching_line,
     }
-    title = f"{len(papers)} of {counted(record['total'], 'paper')}, page {page}"
+    title = f"{len(papers)} of {messages.counted(record['total'], 'paper')}, page {page}"
     table(title, papers, columns, prose=("title", "sentence"))
     show_notices(papers)
 
@@ -123,7 +114,7 @@ _LONGEST_SENTENCE = 240  # characters
 _READ = 4_000  # read to show these
 
 
-def _matched(record: FoundPassage) -> str:
+def _matched(record: api.results.FoundPassage) -> str:
     """The matching sentence with its figure, and the model's descriptions of figures that may have matched."""
     name = record["figure"]["name"] if record["figure"] else ""
     label = f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
@@ -135,8 +126,7 @@ def _matched(record: FoundPassage) -> str:
 
 
 def show_notices(records: Sequence[Mapping[str, Any]]) -> None:
-    for line in dict.fromkeys(f"{record['key']}: {line}" for record in records for line in record.get("notices", ())):
-        notice(line)
+    notice(*dict.fromkeys(f"{record['key']}: {line}" for record in records for line in record.get("notices", ())))
 
 
 def with_status(record: Mapping[str, Any], text: str) -> str:
@@ -160,4 +150,4 @@ def plain_sentence(sentence: str) -> str:
     """A sentence of a paper without markup; truncated if long."""
     from ..documents.plain_text import plain_text  # slow import
 
-    return shorten(plain_text(sentence[:_READ]), _LONGEST_SENTENCE)
+    return messages.shorten(plain_text(sentence[:_READ]), _LONGEST_SENTENCE)

@@ -4,38 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ..api.blocking import run_async
-from ..api.messages import command
-from ..api.run_options import (
-    SECTIONS,
-    AnswerSettings,
-    OptionGroup,
-    PaperSettings,
-    QuestionOptions,
-    RunKind,
-    SectionSettings,
-    Shown,
-    TableSources,
-    WordOptions,
-    option,
-)
+from .. import api
+from ..api import blocking, messages, run_options
 from ..errors import InputError
-from .options import FILE_FORMATS, JsonOption, home_session, require_single_value, takes_options
+from .options import FILE_FORMATS, JsonOption, home_session, one_value_hint, takes_options
 from .output import notice, one_line, result, result_json
-from .run_display import (
-    end_incomplete,
-    next_steps,
-    references_markdown,
-    run_steered,
-    show_answer,
-)
-
-if TYPE_CHECKING:
-    from ..api.running import Output
+from .run_display import end_incomplete, next_steps, references_markdown, run_steered, show_answer
 
 ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.")]
 ExpOption = Annotated[Path | None, "The experiment, if it is not named first."]
@@ -45,35 +23,32 @@ OutOption = Annotated[Path, "Folder for the files; created if missing."]
 FreshOption = Annotated[bool, "Write it again, without reusing cached answers."]
 
 
-class OverwriteOption(OptionGroup):
-    force: bool = option("Overwrite files that you edited; by default new files get a number.", value=False)
+class OverwriteOption(run_options.OptionGroup):
+    force: bool = run_options.option("Overwrite files that you edited; by default new files get a number.", value=False)
 
 
-class RunFiles(WordOptions, OverwriteOption):
-    page_images: bool = option(
+class RunFiles(run_options.WordOptions, OverwriteOption):
+    page_images: bool = run_options.option(
         "Put images of the cited PDF pages into the evidence report, with the cited words marked.", value=False
     )
 
-    def output(self, out: Path, formats: Sequence[str] = ()) -> Output:
-        from ..api.arguments import parse_formats
-        from ..api.running import FORMATS, Output
-
-        wanted = parse_formats(formats, out)
-        ordered = tuple(known for known in FORMATS if known in wanted)
-        return Output(out, ordered, self.force, self.page_images, self.document())
+    def output(self, out: Path, formats: Sequence[str] = ()) -> api.running.Output:
+        wanted = api.arguments.parse_formats(formats, out)
+        ordered = tuple(known for known in api.running.FORMATS if known in wanted)
+        return api.running.Output(out, ordered, self.force, self.page_images, self.document())
 
 
 class TextFiles(RunFiles):
     """Which files of a text are written, and how."""
 
-    formats: Annotated[tuple[str, ...], Shown("--format", "md", "formats")] = option(
+    formats: Annotated[tuple[str, ...], run_options.Shown("--format", "md", "formats")] = run_options.option(
         "Also write tex (LaTeX, citing from the .bib), docx, odt, html, pdf (where xelatex or tectonic is installed), "
         "or zip (LaTeX, .bib and figures)",
         value=(),
     )
 
 
-class TableTextFiles(TableSources, TextFiles):
+class TableTextFiles(run_options.TableSources, TextFiles):
     """The same for a text that weighs studies, and the tables that it rests on."""
 
 
@@ -87,41 +62,40 @@ _PAPER_HELP = (
     "Writes paper.md, paper.bib, paper.evidence.html and paper.json, and prints the text; --format adds others. Run "
     "the same command again to resume a killed or paused run.\n\n"
     "exp.json needs what the sections need: "
-    + " ".join(f"{kind}: {spec.needs}." for kind, spec in SECTIONS.items())
+    + " ".join(f"{kind}: {spec.needs}." for kind, spec in run_options.SECTIONS.items())
     + f" {_FIELDS}\n\nExample: citeloom paper exp.json --out paper/ --format docx"
 )
 
 
-def section_command(kind: RunKind) -> Callable[..., None]:
+def section_command(kind: run_options.RunKind) -> Callable[..., None]:
     """The command that writes a section, or all as a paper."""
 
-    weighs = kind == "paper" or SECTIONS[kind].weighs_studies
+    weighs = kind == "paper" or run_options.SECTIONS[kind].weighs_studies
 
     @takes_options(
-        files=TableTextFiles if weighs else TextFiles, settings=PaperSettings if kind == "paper" else SectionSettings
+        files=TableTextFiles if weighs else TextFiles,
+        settings=run_options.PaperSettings if kind == "paper" else run_options.SectionSettings,
     )
     def write(
         files: TextFiles,
-        settings: PaperSettings,
+        settings: run_options.PaperSettings,
         file: ExpArgument = None,
         exp: ExpOption = None,
         out: OutOption = Path(),
         fresh: FreshOption = False,
         as_json: JsonOption = False,
     ) -> None:
-        from ..api.writing import load_section_request, with_tables
-
         given = experiment_file(kind, file, exp)
         output = files.output(out, files.formats)
-        tables = files if isinstance(files, TableSources) else TableSources()
-        request = load_section_request(kind, given, fresh=fresh)
+        tables = files if isinstance(files, run_options.TableSources) else run_options.TableSources()
+        request = api.writing.load_section_request(kind, given, fresh=fresh)
         with home_session(**settings.changes()) as session:
             if settings.section_words is not None and "writer" in session.extractive:
                 notice("--words has no effect without a chat model: your own statements are never shortened.")
             others = ", ".join(name for name in output.formats if name in ("docx", "odt", "html", "pdf"))
             if session.settings.cite_style == "numeric" and others and not session.settings.csl:
                 notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
-            whole = run_async(with_tables(request, session, tables))
+            whole = blocking.run_async(api.writing.with_tables(request, session, tables))
             record, _ = run_steered(whole, session, output)
         if as_json:
             result_json(record)
@@ -133,37 +107,39 @@ def section_command(kind: RunKind) -> Callable[..., None]:
     write.__doc__ = _PAPER_HELP
     if kind != "paper":
         write.__doc__ = (
-            f"Write the {kind}: {SECTIONS[kind].purpose}.\n\n"
+            f"Write the {kind}: {run_options.SECTIONS[kind].purpose}.\n\n"
             f"Writes {kind}.md, {kind}.bib (the cited entries), {kind}.evidence.html (opens every citation to its "
             f"passage) and {kind}.json, and prints the text; --format adds others. A killed or paused run "
             "resumes when the same command is run again; a finished one is not paid for twice.\n\n"
-            f"exp.json needs: {SECTIONS[kind].needs}. {_FIELDS}\n\n"
+            f"exp.json needs: {run_options.SECTIONS[kind].needs}. {_FIELDS}\n\n"
             f"Example: citeloom {kind} exp.json --out paper/ --cite-style pandoc"
         )
     return write
 
 
-def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
+def experiment_file(kind: run_options.RunKind, file: Path | None, exp: Path | None) -> Path:
     """The experiment file, given by position or as --exp."""
 
-    require_single_value("--format", FILE_FORMATS, file)
+    if str(file) in FILE_FORMATS:
+        message = f"{file} is a value of --format, not a file."
+        raise InputError(message, help=one_value_hint("--format").strip())
     if file and exp and file != exp:
         raise InputError(f"Two experiments were given, {file} and {exp}.", help="Give one.")
     if given := file or exp:
         return given
-    raise InputError("No experiment was given.", help=f"Give its file: {command(f'{kind} exp.json')}.")
+    raise InputError("No experiment was given.", help=f"Give its file: {messages.command(f'{kind} exp.json')}.")
 
 
 QuestionArgument = Annotated[str, "What to answer."]
 AnswerFolder = Annotated[Path | None, "Folder for the answer's files; none are written without it."]
 
 
-@takes_options(files=TextFiles, limits=QuestionOptions, settings=AnswerSettings)
+@takes_options(files=TextFiles, limits=run_options.QuestionOptions, settings=run_options.AnswerSettings)
 def research(
     question: QuestionArgument,
     files: TextFiles,
-    limits: QuestionOptions,
-    settings: AnswerSettings,
+    limits: run_options.QuestionOptions,
+    settings: run_options.AnswerSettings,
     out: AnswerFolder = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -176,19 +152,16 @@ def research(
 
     Example: citeloom research "How are graph genomes used to genotype structural variants?" --from-year 2018
     """
-    from ..api.homes import plain_question
-
     if out is None and (files.formats or files.page_images):
         flag = "--format" if files.formats else "--page-images"
         raise InputError(f"{flag} needs a folder.", help="Name one with --out.")
     output = None if out is None else files.output(out, files.formats)
-    plain_question(question)  # before a home is created or printed
+    api.homes.plain_question(question)  # before a home is created or printed
     with home_session(early="answer", **settings.changes()) as session:
         record, view = run_steered(limits.request(question, session), session, output, draft=not as_json)
     if as_json:
         result_json(record)
     else:
         show_answer(record, view)
-        for step in next_steps(record):
-            notice(step)
+        notice(*next_steps(record))
     end_incomplete(record)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from .. import api
 from ..api.messages import install_hint
 from ..errors import ConfigurationError
-from .options import home_session, home_was_named, resolve
+from .options import home_session, named_homes, resolve
 from .output import notice
 
 if TYPE_CHECKING:
@@ -43,14 +44,11 @@ def serve(
 
         from ..server.app import create_app, uvicorn_config
         from ..server.server_options import ServerOptions, token_from_environment
-    from ..api.people import has_accounts
-    from ..api.serving import join_servers
-
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with suppress(AttributeError, OSError, TypeError):  # not glibc; on Windows, `CDLL` needs a name
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)  # dozens of arenas would each keep freed memory
     settings, found = resolve()
-    people = has_accounts(found)
+    people = api.people.has_accounts(found)
     options = ServerOptions(host, port, token_from_environment(), tuple(name or ()), people=people)
     if people and options.token is not None:
         notice("This home has accounts: CITELOOM_SERVER_TOKEN is not used.")
@@ -58,11 +56,12 @@ def serve(
         listening = _bind(options)
     except ConfigurationError:
         if found.exists():
-            join_servers(found).leave()  # of this home there may be a server already: says where
+            api.serving.join_servers(found).leave()  # of this home there may be a server already: says where
         raise
     with listening:
         options = replace(options, port=listening.getsockname()[1])
-        join_servers(found, options.address).leave()  # fails with a one-line error before anything is opened
+        # Fails with a one-line error before anything is opened.
+        api.serving.join_servers(found, options.address).leave()
         notice(f"Citeloom: {options.address}  (Ctrl-C stops it)")
         config = uvicorn_config(create_app(settings, found, options))
         with suppress(KeyboardInterrupt):  # uvicorn re-raises it after closing everything
@@ -75,14 +74,12 @@ def mcp() -> None:
     Agents start this command themselves; docs/server.md shows the configuration of the usual ones. 'citeloom serve'
     serves the same tools over HTTP at /mcp.
     """
-    from ..api.blocking import run_async
-
     with _require_server():
         from ..server.mcp_transports import serve_stdio
     with home_session() as session:
         if sys.stdin.isatty():
             notice("Waiting for an agent on standard input; agents start this command themselves (Ctrl-C stops it).")
-        run_async(serve_stdio(session))
+        api.blocking.run_async(serve_stdio(session))
 
 
 def lsp() -> None:
@@ -98,7 +95,7 @@ def lsp() -> None:
         raise ConfigurationError(missing, help=f"{install_hint('editor')}.") from error
     if sys.stdin.isatty():
         notice("Waiting for an editor on standard input; editors start this command themselves (Ctrl-C stops it).")
-    serve_editor(partial(home_session, reading=True), in_folder=not home_was_named())
+    serve_editor(partial(home_session, reading=True), in_folder=not named_homes)
 
 
 @contextmanager

@@ -5,21 +5,19 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
+from .. import api
 from ..api.messages import counted
 from ..api.run_options import ModelSettings, OptionGroup, Shown, option
 from ..errors import DONE, DONE_WITH_REFUSALS, PAUSED, InputError
 from .options import JsonOption, complete_runs, home_session, takes_options
 from .output import Printed, notice, one_line, result, result_json
 from .searching import plain_sentence
-
-if TYPE_CHECKING:
-    from ..api.checking import CheckResult
-    from ..api.text_updating import UpdateItem, UpdateRecord
 
 FileArgument = Annotated[Path, "The text: .tex, .md, .qmd, .org, .docx, .typ or .pdf."]
 WatchOption = Annotated[bool, "Check again whenever the file changes; only changed sentences are judged."]
@@ -66,14 +64,12 @@ def check(
     """
     if watch and (as_json or options.in_place_comments):
         other = "--json" if as_json else "--in-place-comments"
-        raise InputError(
-            f"--watch only prints summaries, so it cannot be combined with {other}.", help="Leave one of them out."
-        )
-    from ..api.checking import check_text, needs_attention
+        message = f"--watch only prints summaries, so it cannot be combined with {other}."
+        raise InputError(message, help="Leave one of them out.")
 
-    def check_once() -> CheckResult:
+    def check_once() -> api.checking.CheckResult:
         with home_session(**settings.changes()) as session:
-            return check_text(session, file, on_notice=notice, **vars(options))
+            return api.checking.check_text(session, file, on_notice=notice, **vars(options))
 
     record = check_once()
     while watch:
@@ -83,7 +79,7 @@ def check(
         while _stamp(file) in (seen, 0):
             time.sleep(_POLL_INTERVAL)
         record = check_once()
-    code = DONE if not needs_attention(record) else DONE_WITH_REFUSALS
+    code = DONE if not api.checking.needs_attention(record) else DONE_WITH_REFUSALS
     return Printed(record, _show, code if record["complete"] else PAUSED)
 
 
@@ -95,18 +91,15 @@ def _stamp(file: Path) -> int:
         return 0
 
 
-def _show(record: CheckResult) -> None:
-    from ..api.checking import problem_lines, shown_place, summary_lines
-
+def _show(record: api.checking.CheckResult) -> None:
     for sentence in record["sentences"]:
-        lines = problem_lines(sentence)
+        lines = api.checking.problem_lines(sentence)
         if not record["model"]:
             nearest = [source["passages"][0] for source in sentence["sources"] if source["passages"]]
             lines += [f'Nearest in {item["key"]}: "{plain_sentence(item["quote"])}"' for item in nearest]
         if lines:
-            result(f"{shown_place(sentence['place'])}: {one_line(sentence['claim'])}")
-            for line in lines:
-                result(f"    {one_line(line)}")
+            result(f"{api.checking.shown_place(sentence['place'])}: {one_line(sentence['claim'])}")
+            result(*(f"    {one_line(line)}" for line in lines))
     uncited = [entry["key"] for entry in record["references"] if not entry["cited"]]
     for entry in record["references"]:
         for found in entry["faults"] if entry["cited"] else ():
@@ -114,20 +107,16 @@ def _show(record: CheckResult) -> None:
     if uncited:
         more = f" and {len(uncited) - _NAMED} more" if len(uncited) > _NAMED else ""
         result(f"Cited nowhere: {', '.join(map(one_line, uncited[:_NAMED]))}{more}.")
-    for line in summary_lines(record):
-        result(line)
+    result(*api.checking.summary_lines(record))
     if not record["model"]:
         notice("No model judged the sentences; set CITELOOM_CHAT_MODEL (or give --model) to have them judged.")
-    for line in record["warnings"]:
-        notice(f"Warning: {line}")
+    notice(*(f"Warning: {line}" for line in record["warnings"]))
     usage = record["usage"]
     calls, reused = usage.get("llm_calls") or 0, usage.get("journal_hits") or 0
     if record["model"]:
         notice(f"{counted(calls, 'model call')}, {counted(reused, 'cached answer')}.")
-    for path in record.get("files", {}).values():
-        notice(f"Written: {path}")
-    for path in record.get("kept", ()):
-        notice(f"Comments were put into the text; as it was: {path}")
+    notice(*(f"Written: {path}" for path in record.get("files", {}).values()))
+    notice(*(f"Comments were put into the text; as it was: {path}" for path in record.get("kept", ())))
 
 
 _LIBRARY_INTERVAL: Final = 5.0  # seconds
@@ -145,8 +134,8 @@ def update(
         ),
     ] = None,
     accept: Annotated[str, typer.Option(help="Ids of items to accept: 3f2a90c1,b7e41d55.", show_default=False)] = "",
-    accept_all: Annotated[bool, typer.Option("--accept-all", help="Accept all items.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Compare again whenever the library changes.")] = False,
+    accept_all: Annotated[bool, "Accept all items."] = False,
+    watch: Annotated[bool, "Compare again whenever the library changes."] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show which sentences, cells and answers a changed library concerns, and what they would become.
@@ -158,13 +147,12 @@ def update(
 
     Example: citeloom update --accept 3f2a90c1
     """
-    from ..api.text_updating import update_texts
-
     if watch and (as_json or accept or accept_all):
         raise InputError("--watch only shows what changed.", help="Leave --json and --accept out.")
     wanted = _ids(accept)
     with home_session(**settings.changes()) as session:
-        record = update_texts(session, runs or (), accept=wanted, accept_all=accept_all, on_notice=notice)
+        compare = partial(api.text_updating.update_texts, session, runs or (), on_notice=notice)
+        record = compare(accept=wanted, accept_all=accept_all)
         if not as_json:
             _show_updates(record)
         asks = sys.stdin.isatty() and sys.stdout.isatty() and not (watch or as_json or wanted)
@@ -172,7 +160,7 @@ def update(
         while asks and record["items"] and (given := typer.prompt(which, default="", show_default=False).strip()):
             chosen = () if given == "all" else _ids(given)
             try:
-                record = update_texts(session, runs or (), accept=chosen, accept_all=given == "all", on_notice=notice)
+                record = compare(accept=chosen, accept_all=given == "all")
                 _show_accepted(record)
             except InputError as error:
                 notice(str(error))
@@ -182,7 +170,7 @@ def update(
                 version = session.library.version()
                 while session.library.version() == version:
                     time.sleep(_LIBRARY_INTERVAL)
-                _show_updates(update_texts(session, runs or (), on_notice=notice))
+                _show_updates(compare())
     if as_json:
         result_json(record)
     if not record["complete"]:
@@ -193,7 +181,7 @@ def _ids(given: str) -> list[str]:
     return given.replace(",", " ").split()
 
 
-def _show_updates(record: UpdateRecord) -> None:
+def _show_updates(record: api.text_updating.UpdateRecord) -> None:
     last = ""
     for item in record["items"]:
         if item["run"] != last:
@@ -207,14 +195,13 @@ def _show_updates(record: UpdateRecord) -> None:
     notice(f"{counted(len(record['items']), 'item')} to look at; {looked}; {calls}, {reused} reused.")
 
 
-def _show_accepted(record: UpdateRecord) -> None:
-    for item in record["accepted"]:
-        result(one_line(f"Accepted {item['id']}: {item['proposed'] or item['sentence']}"))
+def _show_accepted(record: api.text_updating.UpdateRecord) -> None:
+    result(*(one_line(f"Accepted {item['id']}: {item['proposed'] or item['sentence']}") for item in record["accepted"]))
     if record["accepted"] and record["items"]:
         notice(f"{counted(len(record['items']), 'item')} left.")
 
 
-def _show_update(item: UpdateItem) -> None:
+def _show_update(item: api.text_updating.UpdateItem) -> None:
     judged = "" if item["judged"] or item["kind"] == "table" else ", not judged"
     result(one_line(f"  {item['id']} [{item['reason']}{judged}] {item['section']}: {item['sentence']}"))
     result(one_line(f"     {item['detail']}"))

@@ -9,10 +9,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from .. import api
 from ..api.blocking import run_async
 from ..api.messages import command, counted, megabytes
+from ..api.run_options import Shown
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
-from .options import command_session, complete_runs, home_session, readable_records, resolve
+from .options import command_group, complete_runs, home_session, resolve
 from .output import (
     Columns,
     Printed,
@@ -25,7 +27,8 @@ from .output import (
     warnings_and_refusals,
 )
 
-library_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Move a whole library.")
+library_app = command_group("Move a whole library.")
+library_app.callback()(lambda: None)  # else a group of one command would be that command
 
 _SHOWN_ANYWAY: Final = frozenset({"home", "embedding", "library"})  # in the lines about the library and its settings
 _FIRST_SETTINGS: Final = frozenset({"chat_model", "chat_base_url", "chat_api_key", "embedding_model"})
@@ -33,27 +36,27 @@ _FIRST_SETTINGS: Final = frozenset({"chat_model", "chat_base_url", "chat_api_key
 
 def doctor(
     repair: Annotated[bool, "Repair what is found; papers that lost their vectors are embedded again."] = False,
-    all_settings: Annotated[
-        bool, typer.Option("--settings", help="Show every setting in force with its origin.")
-    ] = False,
+    all_settings: Annotated[bool, "Show every setting in force with its origin.", Shown("--settings")] = False,
 ) -> Printed:
     """Check the library, and show the settings that you made.
 
     The LangGraph server opens the same home when it is started in the same folder with the same environment. Exit
     code 1 if a problem remains.
     """
-    from ..api.library_upkeep import acheck_library, alibrary_counts, arepair_library, settings_in_force
-
     settings, found = resolve()
-    record: dict[str, Any] = {"home": str(found.name), "settings": settings_in_force(settings), "findings": []}
+    record: dict[str, Any] = {
+        "home": str(found.name),
+        "settings": api.library_upkeep.settings_in_force(settings),
+        "findings": [],
+    }
     if found.exists():
-        with command_session(settings, found, create=False, reading=not repair) as session:
-            record["library"] = run_async(alibrary_counts(session))
+        with api.homes.open_home(settings, found, notice, create=False, reading=not repair) as session:
+            record["library"] = run_async(api.library_upkeep.alibrary_counts(session))
             if repair:
                 with ingest_progress() as show:
-                    record["findings"], refused = run_async(arepair_library(session, on_event=show))
+                    record["findings"], refused = run_async(api.library_upkeep.arepair_library(session, on_event=show))
                 warnings_and_refusals({"warnings": (), "refused": refused})
-            record["findings"] += run_async(acheck_library(session))
+            record["findings"] += run_async(api.library_upkeep.acheck_library(session))
     failed = any(finding["level"] == "problem" for finding in record["findings"])
     return Printed(record, lambda record: _doctor_lines(record, all_settings=all_settings), int(failed))
 
@@ -87,17 +90,10 @@ def rebuild_index() -> Printed:
     ingest into a new --home. A paper whose file is gone stays as it is while its passages are complete.
     Exit code 4 means that some could not be repaired, each named with its reason.
     """
-    from ..api.library_upkeep import arebuild_index
-
     with home_session() as session, ingest_progress() as show:
-        record = run_async(arebuild_index(session, on_event=show))
+        record = run_async(api.library_upkeep.arebuild_index(session, on_event=show))
     warnings_and_refusals(record)
     return Printed(record, show_rebuilt, DONE_WITH_REFUSALS if record["refused"] else DONE)
-
-
-@library_app.callback()
-def _group() -> None:
-    """Move a whole library."""
 
 
 @library_app.command("copy")
@@ -106,10 +102,8 @@ def copy_library(
     papers_only: Annotated[bool, "Copy only the papers, not runs, conversations, the journal or metadata."] = False,
     to_vectors: Annotated[
         str | None,
-        typer.Option(
-            help="The Milvus that searches the other home, if that is in PostgreSQL.",
-            show_default="CITELOOM_VECTORS, if this home is a folder",
-        ),
+        "The Milvus that searches the other home, if that is in PostgreSQL.",
+        Shown(default="CITELOOM_VECTORS, if this home is a folder"),
     ] = None,
 ) -> Printed:
     """Copy a home to another one, without embedding a text or paying for an answer again.
@@ -118,14 +112,11 @@ def copy_library(
     are copied, and compared at the end; the papers' own files stay where they are. An interrupted copy continues
     when the command is given again. A home that holds anything else is refused.
     """
-    from ..api.homes import readable_home
-    from ..api.library_upkeep import acopy_library, target_home
-
     settings, found = resolve(to_copy=True)
-    other = target_home(settings, found, to, to_vectors)
-    readable = readable_home(found, notice, library=True, records=not papers_only)
-    with command_session(settings, readable, create=False, reading=True) as session:
-        record = run_async(acopy_library(session, other, papers_only=papers_only, on_notice=notice))
+    other = api.library_upkeep.target_home(settings, found, to, to_vectors)
+    readable = api.homes.readable_home(found, notice, library=True, records=not papers_only)
+    with api.homes.open_home(settings, readable, notice, create=False, reading=True) as session:
+        record = run_async(api.library_upkeep.acopy_library(session, other, papers_only=papers_only, on_notice=notice))
     held = f"{counted(record['copied'], 'paper')} copied, {record['present']} already there"
     lines = [f"{held}; {counted(record['chunks'], 'chunk')} compared, version {record['version']}."]
     if records := record["records"]:
@@ -135,7 +126,7 @@ def copy_library(
     return Printed(record, lambda _: lines)
 
 
-journal_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show and prune cached model answers.")
+journal_app = command_group("Show and prune cached model answers.")
 
 
 def usage(
@@ -148,12 +139,10 @@ def usage(
 
     A cost is shown where the settings have the model's price (CITELOOM_PRICES, or [prices] in citeloom.toml).
     """
-    from ..api.stored_runs import read_spending, spending_record, usage_total
-
     settings, found = resolve()
-    rows = run_async(read_spending(readable_records(found), run_ids or ()))
-    records = [spending_record(row, settings.prices) for row in rows]
-    total = usage_total(rows, settings.prices)
+    rows = run_async(api.stored_runs.read_spending(api.homes.records_home(found, notice), run_ids or ()))
+    records = [api.stored_runs.spending_record(row, settings.prices) for row in rows]
+    total = api.stored_runs.usage_total(rows, settings.prices)
 
     def count_of(name: str) -> Callable[[Mapping[str, Any]], str]:
         return lambda record: f"{record[name]:,}"
@@ -183,30 +172,23 @@ def usage(
 @journal_app.command("stats")
 def stats() -> Printed:
     """Show the size, age, models and reuse of cached answers."""
-    from ..api.stored_runs import survey_journal
-
     named = resolve()[1]
     place = one_line(str(named.place_of("journal.sqlite")))
-    return Printed(survey_journal(readable_records(named)), lambda record: _show_stats(place, record))
 
+    def show(record: dict[str, Any]) -> None:
+        if not record["answers"] and not record["made"]:
+            result(f"{place}: empty. Every answer of a chat or embedding model will be kept there.")
+            return
+        oldest, size = record["oldest"], megabytes(record["file_bytes"])
+        since = "" if oldest is None else f", the oldest of {datetime.fromtimestamp(oldest):%Y-%m-%d %H:%M}"
+        result(f"{place}: {size}, {counted(record['answers'], 'answer')}{since}")
+        made, reused, rejected = record["made"], record["reused"], record["rejected"]
+        result(f"Calls made: {made}. Answers reused: {reused}. Rejected, never reused: {rejected}.")
+        columns: Columns = {name: name for name in ("kind", "model", "endpoint")}
+        numbers = {"answers": lambda row: f"{row['answers']:,}", "size": lambda row: megabytes(row["payload_bytes"])}
+        table("Cached answers", record["models"], {**columns, **numbers})
 
-def _show_stats(place: str, record: dict[str, Any]) -> None:
-    if not record["answers"] and not record["made"]:
-        result(f"{place}: empty. Every answer of a chat or embedding model will be kept there.")
-        return
-    oldest, size = record["oldest"], megabytes(record["file_bytes"])
-    since = "" if oldest is None else f", the oldest of {datetime.fromtimestamp(oldest):%Y-%m-%d %H:%M}"
-    result(f"{place}: {size}, {counted(record['answers'], 'answer')}{since}")
-    made, reused, rejected = record["made"], record["reused"], record["rejected"]
-    result(f"Calls made: {made}. Answers reused: {reused}. Rejected, never reused: {rejected}.")
-    columns: Columns = {
-        "kind": "kind",
-        "model": "model",
-        "endpoint": "endpoint",
-        "answers": lambda row: f"{row['answers']:,}",
-        "size": lambda row: megabytes(row["payload_bytes"]),
-    }
-    table("Cached answers", record["models"], columns)
+    return Printed(api.stored_runs.survey_journal(api.homes.records_home(named, notice)), show)
 
 
 @journal_app.command("prune")
@@ -222,12 +204,11 @@ def prune(
 
     The usage of runs stays counted. Answers of a paused or killed run are always kept, since it resumes from them.
     """
-    from ..api.stored_runs import prune_journal
-
     _, found = resolve()
     if older_than is None and not rejected:
         raise InputError("No answers were selected to prune.", help="Give --older-than DAYS, --rejected, or both.")
-    pruned = prune_journal(found, older_than=older_than, rejected=rejected, embeddings=embeddings, dry_run=dry_run)
+    which: dict[str, Any] = {"older_than": older_than, "rejected": rejected, "embeddings": embeddings}
+    pruned = api.stored_runs.prune_journal(found, **which, dry_run=dry_run)
     verb = "would be deleted" if dry_run else "deleted"
     gone = f"{counted(pruned['answers'], 'answer')} {verb} ({megabytes(pruned['payload_bytes'])})"
     lines = [f"{gone}; {pruned['kept_for_runs']} kept for unfinished runs."]
@@ -249,38 +230,36 @@ def setup(
 
     Example: citeloom setup --yes
     """
-    from ..api.model_setup import atry_model, write_settings
     from ..settings.key_trust import user_configuration
 
     asking = not yes and sys.stdin.isatty()
     if not asking and not yes:
         raise InputError("There is no terminal to ask on.", help="Give --yes to take the first model that is found.")
     url, name = _chosen(model, base_url, asking=asking)
-    run_async(atry_model(name, url))
+    run_async(api.model_setup.atry_model(name, url))
     file = user_configuration()
     if asking and not typer.confirm(f"{name} answers. Write it to {file}?", default=True):
         raise typer.Exit(0)
-    write_settings(file, {"chat_model": name, "chat_base_url": url})
+    api.model_setup.write_settings(file, {"chat_model": name, "chat_base_url": url})
     result(one_line(f"{name} at {url} answers, and is now the chat model ({file})."))
     result(f"Next: {command('ingest PAPERS --bib FILE')}")
 
 
 def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
-    from ..api.model_setup import USUAL_PORTS, FoundServer, find_servers, models_at
     from ..settings.config import OPENAI_BASE_URL
 
     if base_url is not None:
-        found = [FoundServer("server", base_url, (model,) if model else models_at(base_url))]
+        models = (model,) if model else api.model_setup.models_at(base_url)
+        found = [api.model_setup.FoundServer("server", base_url, models)]
     else:
-        found = find_servers()
-        for server in found:
-            notice(f"Found {server.name} at {server.base_url} ({', '.join(server.models[:5])})")
+        found = api.model_setup.find_servers()
+        notice(*(f"Found {server.name} at {server.base_url} ({', '.join(server.models[:5])})" for server in found))
     if model is not None and base_url is None:
         having = [server for server in found if model in server.models or server.base_url == OPENAI_BASE_URL]
         return (having[0].base_url if having else OPENAI_BASE_URL), model
     found = [server for server in found if server.models]
     if not found:
-        ports = ", ".join(f"{name} ({port})" for name, port in USUAL_PORTS.items())
+        ports = ", ".join(f"{name} ({port})" for name, port in api.model_setup.USUAL_PORTS.items())
         raise InputError(
             f"No chat model was found: no OPENAI_API_KEY is set, and no server answers of {ports}."
             if base_url is None
@@ -293,8 +272,7 @@ def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[s
 
 
 def _asked(what: str, names: list[str]) -> int:
-    for number, name in enumerate(names, 1):
-        notice(f"  {number}  {one_line(name)}")
+    notice(*(f"  {number}  {one_line(name)}" for number, name in enumerate(names, 1)))
     chosen = 0
     while not 1 <= chosen <= len(names):
         chosen = typer.prompt(what, default=1, type=int, err=True)

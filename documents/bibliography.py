@@ -9,13 +9,12 @@ import hashlib
 import logging
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path, PureWindowsPath
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..text.words import letters_of
@@ -34,25 +33,11 @@ if TYPE_CHECKING:
 
 _MONTHS = frozenset({"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"})
 _NEEDS_DECODING = re.compile(r"[\\{}$~%]|--|``|''")
-_SIGN = r"[`'^\"~=.]"
-_BASE = r"(?:\\[ij](?![A-Za-z])|[A-Za-z])"
-_ACCENTED = re.compile(
-    rf"\\(?P<sign>{_SIGN})\s*(?:\{{(?P<braced>{_BASE})\}}|(?P<bare>{_BASE}))"
-    rf"|\\(?P<name>[cvuHkr])(?:\s*\{{(?P<held>{_BASE})\}}|\s+(?P<after>{_BASE}))"
-)
-_ACCENTS: Final = MappingProxyType(
-    {
-        **{"`": "\u0300", "'": "\u0301", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307"},
-        **{"c": "\u0327", "v": "\u030c", "u": "\u0306", "H": "\u030b", "k": "\u0328", "r": "\u030a"},
-    }
-)
-_ESCAPED = re.compile(r"\\([&%$#_])")
-_LETTERS: Final = MappingProxyType(
-    dict(zip("ss o O l L ae AE oe OE aa AA".split(), "ß ø Ø ł Ł æ Æ œ Œ å Å".split(), strict=True))
-)
-_LETTER = re.compile(r"\{\\(ss|[oOlL]|ae|AE|oe|OE|aa|AA)\}")
 _BRACED = re.compile(r"\{[^{}]*\}")
-_HARD = re.compile(r"[\\$]|[?!,]`|,,|<<|>>")  # left to the full decoder
+# A word that is decoded alone: no formula, balanced braces, and no command that could continue in the next word.
+_LATEX_WORD = re.compile(
+    r"(?:[^\\{}$]|\\[^A-Za-z{}$]|\\[A-Za-z]++(?=\{)|\{(?:[^\\{}$]|\\[^{}$]|\{(?:[^\\{}$]|\\[^{}$])*+\})*+\})++"
+)
 # Titles from publishers' records contain tags, which some programs convert to LaTeX.
 _ANGLE = re.compile(r"\\text(less|greater)(?:\{\}|\s+|(?![A-Za-z]))")
 _TAG = re.compile(r"</?(?:i|b|u|em|strong|sub|sup|sc|scp|span|p|jats:[\w-]+)(?:\s[^<>]*)?/?>", re.IGNORECASE)
@@ -88,46 +73,34 @@ def _value_parts(raw: str) -> Iterator[str]:
 def readable(latex: str) -> str:
     """A LaTeX value as plain text on one line: accents as letters, no braces or tags, formulas unchanged."""
     text = _TAG.sub("", _ANGLE.sub(lambda match: "<" if match[1] == "less" else ">", latex))
-    if _NEEDS_DECODING.search(text):
-        quick = _decode_simple(text)
-        if quick is not None:
-            return quick
-        # In LaTeX a bare % begins a comment and a bare & a column, but in a title they are literal.
-        text = _decoder()(re.sub(r"(?<!\\)([%&])", r"\\\1", text))
-    return " ".join(text.split())
+    if not _NEEDS_DECODING.search(text):
+        return " ".join(text.split())
+    # In LaTeX a bare % begins a comment and a bare & a column, but in a title they are literal.
+    whole = re.sub(r"(?<!\\)([%&])", r"\\\1", text).strip()
+    forms = (whole.split(), whole.removeprefix("{").removesuffix("}").split())
+    words = next((words for words in forms if all(map(_LATEX_WORD.fullmatch, words))), [whole])
+    return " ".join(" ".join(map(_decode, words)).split())
 
 
-def _decode_simple(latex: str) -> str | None:
-    """Decode accents, dashes, quotes and braces like the full decoder; None if the value contains anything else.
-
-    Nearly all values of a library are this simple, and the full decoder takes a second for four thousand of them.
-    """
-
-    def compose(match: re.Match[str]) -> str:
-        base = (match["braced"] or match["bare"] or match["held"] or match["after"]).removeprefix("\\")
-        return unicodedata.normalize("NFC", base + _ACCENTS[match["sign"] or match["name"]])
-
-    text = _LETTER.sub(lambda match: _LETTERS[match[1]], _ACCENTED.sub(compose, latex))
-    depths = list(accumulate(1 if brace == "{" else -1 for brace in re.findall(r"[{}]", text)))
-    if _HARD.search(_ESCAPED.sub("", text)) or (depths and (min(depths) < 0 or depths[-1])):
-        return None
-    for source, shown in (("---", "\u2014"), ("--", "\u2013"), ("``", "\u201c"), ("''", "\u201d"), ("~", " ")):
-        text = text.replace(source, shown)
-    return " ".join(_ESCAPED.sub(r"\1", re.sub(r"[{}]", "", text)).split())
+@lru_cache(maxsize=100_000)
+def _decode(latex: str) -> str:
+    """A word, or what cannot be decoded word by word, as plain text; most words are in several values of a library."""
+    if latex.isalnum():
+        return latex
+    decoder, known = _decoder()
+    return str(decoder.latex_to_text(latex, latex_context=known))
 
 
 @lru_cache(maxsize=1)
-def _decoder() -> Callable[[str], str]:
+def _decoder() -> tuple[Any, Any]:
     from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
     from pylatexenc.latexwalker import get_default_latex_context_db  # type: ignore[import-untyped]
 
     # It logs every command that it cannot convert to the user's terminal.
     logging.getLogger("pylatexenc").addHandler(logging.NullHandler())
     logging.getLogger("pylatexenc").propagate = False
-    decoder = LatexNodes2Text(math_mode="verbatim", keep_comments=True)
     # Created once: otherwise it would take half the time of reading a library.
-    known = get_default_latex_context_db()
-    return lambda latex: str(decoder.latex_to_text(latex, latex_context=known))
+    return LatexNodes2Text(math_mode="verbatim", keep_comments=True), get_default_latex_context_db()
 
 
 def author_names(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """Runs pandoc sandboxed, and converts Word, LaTeX, JATS, HTML and EPUB to markdown with it.
 
 `--sandbox` keeps documents from accessing files and the network, but not citation styles: citeproc resolves a style's
-parent outside of it. So styles are validated before they are passed to pandoc (`citations/csl_styles.py`), and any
+parent outside of it. So styles are validated before they are passed to pandoc (`citations/references.py`), and any
 remaining request goes to a proxy address where nothing listens.
 """
 

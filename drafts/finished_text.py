@@ -13,9 +13,9 @@ from typing import Any, Literal
 from ..citations.checks.draft_checks import check_draft, replace_invalid_citations
 from ..citations.checks.findings import Finding
 from ..citations.checks.support_findings import absence_findings, support_findings
+from ..citations.citation_styles import MarkedSentence, leave_out, marked_sentences
 from ..citations.export.section_files import section_title
 from ..citations.markers import marker_ids, normalise_markers
-from ..citations.marking import MarkedSentence, leave_out, marked_sentences
 from ..citations.user_citations import insert_user_statements, left_to_other_sections
 from ..experiment import experiment_warnings
 from ..plurals import counted

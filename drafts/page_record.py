@@ -15,13 +15,11 @@ from ..citations.checks.findings import RULES, Finding, for_reader
 from ..citations.checks.injection import Flag, flag_findings, flag_sources
 from ..citations.checks.number_tracing import NumberTrace, trace_numbers
 from ..citations.checks.support_findings import PairKey, cited_claims
-from ..citations.citation_styles import Rendered, render as render_text
-from ..citations.csl_styles import style_file
+from ..citations.citation_styles import CITES_NOTHING, MARKS, Rendered, missing_marks, render as render_text
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
 from ..citations.export.plot_figures import figures_in, find_mentions
 from ..citations.export.section_files import bibliography, file_stem, markdown_document, section_title, without_title
-from ..citations.marking import CITES_NOTHING, MARKS, missing_marks
-from ..citations.references import References, build_references, cited_places
+from ..citations.references import References, build_references, cited_places, style_file
 from ..citations.user_citations import UserCitation, find_user_citations
 from ..documents import Paper
 from ..metadata.bib_entry import complete_papers

@@ -21,8 +21,8 @@ from ..citations.checks.fabricated_citations import NEEDED
 from ..citations.checks.findings import Finding, FindingRecord, for_writer
 from ..citations.checks.number_tracing import number_findings
 from ..citations.checks.support_findings import PairKey
+from ..citations.citation_styles import without_spans
 from ..citations.markers import CitedSentence, line_start, marker_ids, normalise_markers, sentences
-from ..citations.marking import without_spans
 from ..documents.paper_names import in_text_name
 from ..experiment import Experiment
 from ..roles.protocols import FailingSentence, Source, Verdict

@@ -27,7 +27,6 @@ from ..roles.protocols import (
     Draft,
     PassageSentence,
     QuestionKind,
-    QuoteSpan,
     Source,
     SupportJudge,
     Verdict,
@@ -95,12 +94,11 @@ class RouteRecord(TypedDict):
 
 
 class DraftRecord(TypedDict):
-    """The latest draft: text with markers, whether it was cut off or declines to answer, the writer's quotes, notes."""
+    """The latest draft: text with markers, whether it was cut off or declines to answer, and notes."""
 
     text: str
     truncated: bool
     declined: NotRequired[bool]
-    quotes: list[dict[str, Any]]
     notes: list[str]
 
 
@@ -138,27 +136,13 @@ class WrittenDraft:
 
 def draft_from(record: DraftRecord) -> Draft:
     """The draft of a state record."""
-    fields: dict[str, Any] = {**record, "notes": tuple(record["notes"])}
-    return Draft(**{**fields, "quotes": tuple(QuoteSpan(**span) for span in record["quotes"])})
+    declined = record.get("declined", False)
+    return Draft(record["text"], truncated=record["truncated"], notes=tuple(record["notes"]), declined=declined)
 
 
 def draft_record(draft: Draft) -> DraftRecord:
     """The draft as a state record."""
-    lists = {"quotes": [asdict(span) for span in draft.quotes], "notes": list(draft.notes)}
-    return cast(DraftRecord, {**asdict(draft), **lists})
-
-
-def with_chosen_quotes(sources: Sequence[Source], draft: Draft) -> list[Source]:
-    """The sources with the quotes that the writer chose, where they differ from the reader's."""
-    spans = {span.evidence_id: span for span in draft.quotes}
-    chosen = []
-    for source in sources:
-        span = spans.get(source.evidence.id)
-        if span is not None:
-            quote = source.text[span.start : span.end]
-            source = replace(source, evidence=replace(source.evidence, quote=quote, start=span.start, end=span.end))
-        chosen.append(source)
-    return chosen
+    return cast(DraftRecord, {**asdict(draft), "notes": list(draft.notes)})
 
 
 def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:

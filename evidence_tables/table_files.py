@@ -21,8 +21,17 @@ from typing import Any, Final, Literal, get_args
 from ..citations.export.section_files import ExportError
 from ..documents.pandoc import PandocError, pandoc
 from ..documents.plain_text import plain_text
-from .cells import STATUS_LABELS, CellValue, cell_text, column_values, study_name, sum_lines
-from .stances import STANCES, is_stance, stances
+from .cells import (
+    STANCES,
+    STATUS_LABELS,
+    CellValue,
+    cell_text,
+    column_values,
+    is_stance,
+    stances,
+    study_name,
+    sum_lines,
+)
 from .stored_tables import count_line
 
 TableFormat = Literal["md", "csv", "xlsx", "tex", "docx", "html", "svg"]

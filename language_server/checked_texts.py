@@ -12,22 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from lsprotocol import types as lsp
 from pygls.workspace import Workspace
 
-from ..api.checking import (
-    LABELS,
-    CheckPart,
-    CheckResult,
-    PassageRecord,
-    SentenceRecord,
-    acheck_read,
-    asoften,
-    careful_words,
-    problem_lines,
-    problems,
-)
-from ..api.citing import ReadText, aread_text, asuggest_citations
-from ..api.library_papers import apaper
+from ..api import checking, citing, library_papers, results
 from ..api.messages import shorten
-from ..api.results import SuggestedCitation
 from ..errors import CiteloomError
 from .manuscript_documents import CitedKey, ManuscriptDocument, cited_keys, document_of
 
@@ -57,13 +43,13 @@ class CheckedText:
     """A version of a document as it was checked; `judged` are the sentences that a model judged, by their words."""
 
     version: int
-    read: ReadText
-    result: CheckResult
-    sentences: tuple[SentenceRecord, ...]
-    judged: dict[str, SentenceRecord]
+    read: citing.ReadText
+    result: checking.CheckResult
+    sentences: tuple[checking.SentenceRecord, ...]
+    judged: dict[str, checking.SentenceRecord]
     keys: tuple[CitedKey, ...]
 
-    def at(self, start: int, end: int) -> Iterator[SentenceRecord]:
+    def at(self, start: int, end: int) -> Iterator[checking.SentenceRecord]:
         """The sentences of the main file that a span touches."""
         for sentence in self.sentences:
             first, last = _span(sentence)
@@ -75,21 +61,21 @@ class CheckedText:
         found = next(self.at(place, place), None) if self.version == document.version else None
         if found is None:
             return []
-        name = [f"**{LABELS[found['label']]}**"] if found["label"] != "unjudged" else []
-        return [*name, *problem_lines(found)]
+        name = [f"**{checking.LABELS[found['label']]}**"] if found["label"] != "unjudged" else []
+        return [*name, *checking.problem_lines(found)]
 
 
-def _span(sentence: SentenceRecord) -> tuple[int, int]:
+def _span(sentence: checking.SentenceRecord) -> tuple[int, int]:
     return sentence["place"]["start"] or 0, sentence["place"]["end"] or 0
 
 
 async def check_document(
-    session: Session, document: ManuscriptDocument, parts: Sequence[CheckPart], max_calls: int
+    session: Session, document: ManuscriptDocument, parts: Sequence[checking.CheckPart], max_calls: int
 ) -> CheckedText:
     """Check a document as it is now."""
     version, source = document.version or 0, document.source  # an editor goes on changing the document
-    read = await aread_text(session, document.file, source)
-    result = await acheck_read(session, read, only=parts, max_calls=max_calls)
+    read = await citing.aread_text(session, document.file, source)
+    result = await checking.acheck_read(session, read, only=parts, max_calls=max_calls)
     main = read.manuscript.files[0]
     sentences = tuple(item for item in result["sentences"] if item["place"]["file"] == main)
     judged = {item["claim"]: item for item in sentences if item["label"] not in ("unjudged", "unread")}
@@ -100,7 +86,7 @@ async def check_document(
 def keep_verdicts(checked: CheckedText, other: CheckedText) -> CheckedText:
     """A checked text with the verdicts of another check of its document where the words of a sentence are the same."""
     judged = other.judged | checked.judged
-    sentences: list[SentenceRecord] = []
+    sentences: list[checking.SentenceRecord] = []
     for item in checked.sentences:
         if item["label"] == "unjudged" and (found := other.judged.get(item["claim"])):
             label, reason = found["label"], found["reason"]
@@ -127,7 +113,7 @@ def diagnostics(document: ManuscriptDocument, checked: CheckedText) -> list[lsp.
     for sentence in checked.sentences:
         first, last = _span(sentence)
         near = [f"{item['key']}: \u201c{shorten(item['shown'], 160)}\u201d" for item in sentence["elsewhere"][:1]]
-        for rule, severity, message in problems(sentence):
+        for rule, severity, message in checking.problems(sentence):
             if rule == "claim-not-in-library":
                 continue  # a hover says so; as diagnostics they would hide the others
             keys = [key for key in checked.keys if first <= key.start <= last and message.startswith(f"{key.key} ")]
@@ -162,12 +148,12 @@ async def code_actions(
     for sentence in checked.at(*span):
         first, last = _span(sentence)
         keys = [key for key in checked.keys if first <= key.start <= last]
-        rules = [rule for rule, _, _ in problems(sentence)]
+        rules = [rule for rule, _, _ in checking.problems(sentence)]
         if sentence["label"] == "overstated":
             _add_softer(session, document, sentence, keys, add)
-        offered: Sequence[PassageRecord | SuggestedCitation] = sentence["elsewhere"]
+        offered: Sequence[checking.PassageRecord | results.SuggestedCitation] = sentence["elsewhere"]
         if not keys and not offered:
-            offered = (await asuggest_citations(session, sentence["claim"], most=_OFFERED))["papers"]
+            offered = (await citing.asuggest_citations(session, sentence["claim"], most=_OFFERED))["papers"]
         for item in offered:
             own, what = checked.read.keys.get(item["key"], item["key"]), shorten(item["title"], _SHOWN)
             where = f", p. {item['page']}" if item["page"] is not None else ""
@@ -185,14 +171,18 @@ async def code_actions(
 
 
 def _add_softer(
-    session: Session, document: ManuscriptDocument, sentence: SentenceRecord, keys: Sequence[CitedKey], add: Any
+    session: Session,
+    document: ManuscriptDocument,
+    sentence: checking.SentenceRecord,
+    keys: Sequence[CitedKey],
+    add: Any,
 ) -> None:
     """Offer to soften a sentence: by words of our table, and by the writer's model."""
     first, last = _span(sentence)
     words = document.source[first:last]
     found = [
         item
-        for item in careful_words(words)
+        for item in checking.careful_words(words)
         if not any(key.whole[0] < first + item[1] and first + item[0] < key.whole[1] for key in keys)
     ]
     edits = [lsp.TextEdit(document.range(first + start, first + end), new) for start, end, new in found]
@@ -212,22 +202,19 @@ async def softer(
     if sentence is None or checked.version != document.version:
         return None
     first, last = _span(sentence)
-    cited = [
-        (start - first, end - first, [key.key for key in keys])
-        for (start, end), keys in groupby(
-            (key for key in checked.keys if first <= key.start < last), lambda key: key.whole
-        )
-    ]
-    said = await asoften(session, sentence, document.source[first:last], cited, max_calls)
+    own = (key for key in checked.keys if first <= key.start < last)
+    grouped = groupby(own, lambda key: key.whole)
+    cited = [(start - first, end - first, [key.key for key in keys]) for (start, end), keys in grouped]
+    said = await checking.asoften(session, sentence, document.source[first:last], cited, max_calls)
     return lsp.TextEdit(document.range(first, last), said)
 
 
-async def paper_of(session: Session, read: ReadText | None, written: str) -> str:
+async def paper_of(session: Session, read: citing.ReadText | None, written: str) -> str:
     """The library's paper that a key or number of a text names; empty if there is none."""
     if read is not None and (found := read.paper_of(written)):
         return found
     try:
-        return (await apaper(session, written)).key
+        return (await library_papers.apaper(session, written)).key
     except CiteloomError:
         return ""
 
@@ -263,7 +250,7 @@ async def _add_entry(
             add(f"Cite {near} instead of {key.key}", {document.uri: [edit]}, "key-without-entry")
         return
     bib = next((each for each in (document_of(file, workspace) for file in read.bibliographies) if each), None)
-    entry = (await apaper(session, paper)).bibtex.strip()
+    entry = (await library_papers.apaper(session, paper)).bibtex.strip()
     if bib is not None and entry:
         end = len(bib.source)
         text = f"{'' if bib.source.endswith(chr(10)) else chr(10)}\n{entry}\n"
@@ -278,7 +265,7 @@ def symbols(document: ManuscriptDocument, checked: CheckedText) -> list[lsp.Docu
         if sentence["kind"] != "cited":
             continue
         span = document.range(*_span(sentence))
-        label = "" if sentence["label"] == "unjudged" else LABELS[sentence["label"]]
+        label = "" if sentence["label"] == "unjudged" else checking.LABELS[sentence["label"]]
         name = shorten(sentence["claim"], _SHOWN)
         symbol = lsp.DocumentSymbol(name, lsp.SymbolKind.String, span, span, label or None)
         section = sentence["section"] or document.file.name

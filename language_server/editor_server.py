@@ -20,11 +20,8 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
-from ..api.checking import CheckPart, summary_lines
+from ..api import checking, library_papers, messages, results
 from ..api.citing import ReadText, anearest_words, asuggest_citations, sentence_at
-from ..api.library_papers import apaper
-from ..api.messages import NAME, shorten
-from ..api.results import SuggestedCitation
 from ..errors import CiteloomError
 from .checked_texts import (
     CheckedText,
@@ -57,9 +54,9 @@ _FIRST_DELAY: Final = 0.4  # seconds after an edit
 _SECOND_DELAY: Final = 1.6
 _LARGE: Final = 300_000  # characters, beyond which only a check on command searches for each sentence
 _MAX_CALLS: Final = 20  # model requests of one check on command, unless the editor sets `maxCalls`
-_CHEAP: Final[tuple[CheckPart, ...]] = ("references",)
-_TYPED: Final[tuple[CheckPart, ...]] = ("references", "numbers")
-_EVERYTHING: Final[tuple[CheckPart, ...]] = ("references", "numbers", "claims", "uncited")
+_CHEAP: Final[tuple[checking.CheckPart, ...]] = ("references",)
+_TYPED: Final[tuple[checking.CheckPart, ...]] = ("references", "numbers")
+_EVERYTHING: Final[tuple[checking.CheckPart, ...]] = ("references", "numbers", "claims", "uncited")
 
 OpenSession = Callable[[], "AbstractContextManager[Session]"]
 
@@ -76,7 +73,7 @@ class CitationServer(LanguageServer):
     """The server of one editor."""
 
     def __init__(self, open_session: OpenSession, *, in_folder: bool) -> None:
-        super().__init__(NAME, version(NAME))
+        super().__init__(messages.NAME, version(messages.NAME))
         self._open_session, self._in_folder = open_session, in_folder
         self._stack = ExitStack()
         self._opening: asyncio.Task[Session | None] | None = None
@@ -209,7 +206,7 @@ class CitationServer(LanguageServer):
         if self._opening is not None and self._opening.done() and self._opening.result() is None:
             self._opening = asyncio.create_task(self._open_library())
 
-    def _schedule(self, uri: str, delay: float, *stages: tuple[CheckPart, ...], max_calls: int = 0) -> None:
+    def _schedule(self, uri: str, delay: float, *stages: tuple[checking.CheckPart, ...], max_calls: int = 0) -> None:
         """Check a document in the background, stage by stage, instead of what was scheduled before."""
         if task := self._checks.get(uri):
             task.cancel()
@@ -221,7 +218,7 @@ class CitationServer(LanguageServer):
 
         self._checks[uri] = asyncio.ensure_future(self._guarded(work))
 
-    async def _check(self, uri: str, parts: tuple[CheckPart, ...], max_calls: int = 0) -> None:
+    async def _check(self, uri: str, parts: tuple[checking.CheckPart, ...], max_calls: int = 0) -> None:
         session, document = await self._session(), self._document(uri)
         if session is None or document is None:
             return
@@ -245,7 +242,7 @@ class CitationServer(LanguageServer):
             self._say("citeloom.check: name the address of an open text.")
             return None
         await self._in_progress("Citeloom checks the text", self._check(uri, _EVERYTHING, self._max_calls))
-        return " ".join(summary_lines(self._checked[uri].result)) if uri in self._checked else None
+        return " ".join(checking.summary_lines(self._checked[uri].result)) if uri in self._checked else None
 
     async def _soften(self, uri: Any = None, claim: Any = None, *_: Any) -> None:
         """Have the model say a sentence more carefully, and give the editor the result as an edit."""
@@ -291,27 +288,18 @@ class CitationServer(LanguageServer):
         sentence = await asyncio.to_thread(sentence_at, source, *typed.whole, document.suffix)
         most = _OFFERED_BY_PREFIX if typed.prefix else _OFFERED
         without = [read.paper_of(key) if read else key for key in typed.keys]
-        found = await asuggest_citations(
-            session, sentence.text, before=sentence.before, prefix=typed.prefix, without=without, most=most
-        )
+        suggest = partial(asuggest_citations, session, sentence.text, before=sentence.before, prefix=typed.prefix)
+        found = await suggest(without=without, most=most)
         span = document.range(typed.start, typed.end)
         items = []
         for number, paper in enumerate(found["papers"]):
             key = read.keys.get(paper["key"], paper["key"]) if read else paper["key"]
-            items.append(
-                lsp.CompletionItem(
-                    key,
-                    label_details=lsp.CompletionItemLabelDetails(
-                        description=f"{paper['authors']} {paper['year'] or ''}".strip()
-                    ),
-                    kind=lsp.CompletionItemKind.Reference,
-                    detail=paper["title"],
-                    documentation=_markdown(_quoted(paper)),
-                    sort_text=f"{number:02}",
-                    filter_text=source[typed.start : place],  # the order and the choice are by meaning, not by letters
-                    text_edit=lsp.TextEdit(span, f"{typed.sign}{key}"),
-                )
-            )
+            about = lsp.CompletionItemLabelDetails(description=f"{paper['authors']} {paper['year'] or ''}".strip())
+            item = lsp.CompletionItem(key, about, lsp.CompletionItemKind.Reference, detail=paper["title"])
+            item.documentation, item.sort_text = _markdown(_quoted(paper)), f"{number:02}"
+            item.filter_text = source[typed.start : place]  # the order and the choice are by meaning, not by letters
+            item.text_edit = lsp.TextEdit(span, f"{typed.sign}{key}")
+            items.append(item)
         return lsp.CompletionList(is_incomplete=True, items=items)
 
     async def _hover(self, params: lsp.HoverParams) -> lsp.Hover | None:
@@ -329,7 +317,7 @@ class CitationServer(LanguageServer):
             return lsp.Hover(_markdown(f"{name}\n\nNot in the library."), span)
         sentence = await asyncio.to_thread(sentence_at, source, *cited.whole, document.suffix)
         near = await anearest_words(session, sentence.text, paper, before=sentence.before) if sentence.text else []
-        head = await apaper(session, paper)
+        head = await library_papers.apaper(session, paper)
         lines = [f"**{head.title}**", f"{', '.join(head.authors[:6])} ({head.year or 'no year'})"]
         lines += [_quoted(item) for item in near]
         if checked := self._checked.get(document.uri):
@@ -353,9 +341,9 @@ class CitationServer(LanguageServer):
                 places.append(lsp.Location(entries.uri, entries.range(*span)))
         return places
 
-    async def _passage_places(self, session: Session, passage: SuggestedCitation) -> list[lsp.Location]:
+    async def _passage_places(self, session: Session, passage: results.SuggestedCitation) -> list[lsp.Location]:
         """Where a passage is; nothing for a PDF that the editor showed at its page."""
-        file = Path((await apaper(session, passage["key"])).source)
+        file = Path((await library_papers.apaper(session, passage["key"])).source)
         if not await asyncio.to_thread(file.is_file):
             return []
         if file.suffix.lower() == ".pdf":
@@ -412,7 +400,7 @@ class CitationServer(LanguageServer):
             return None
         (document, cited), name = found, params.new_name.strip()
         if not name or any(sign.isspace() or sign in "{}[](),;@\\\"'#%~" for sign in name):
-            self._say(f"{shorten(name)!r} cannot be a key: choose letters, digits, and signs such as : . _ -")
+            self._say(f"{messages.shorten(name)!r} cannot be a key: choose letters, digits, and signs such as : . _ -")
             return None
         read = self._read(document)
         folder = document.file.parent
@@ -433,7 +421,7 @@ def _markdown(text: str) -> lsp.MarkupContent:
     return lsp.MarkupContent(lsp.MarkupKind.Markdown, text)
 
 
-def _quoted(item: SuggestedCitation) -> str:
+def _quoted(item: results.SuggestedCitation) -> str:
     page = f"p. {item['page']}" if item["page"] is not None else ""
     place = ", ".join(filter(None, [page, item["section"]]))
     return f"\u201c{item['quote']}\u201d{f' ({place})' if place else ''}" if item["quote"] else ""

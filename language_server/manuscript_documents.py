@@ -6,24 +6,20 @@ Every pattern is bounded or anchored, so that the time is linear in the length o
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from lsprotocol.types import Position, PositionEncodingKind, Range
+from lsprotocol.types import Position, Range
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import TextDocument, Workspace
 
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
-_UNIT_BYTES: Final = {PositionEncodingKind.Utf8: ("utf-8", 1), PositionEncodingKind.Utf32: ("utf-32-le", 4)}
 
 
 class ManuscriptDocument(TextDocument):
     """A text in an editor; wrong positions are moved to the nearest place that exists."""
-
-    _split: tuple[str, tuple[str, ...], list[int]] = ("", (), [0])
 
     @property
     def suffix(self) -> str:
@@ -39,47 +35,26 @@ class ManuscriptDocument(TextDocument):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        return self._lines()[1]
-
-    def _lines(self) -> tuple[str, tuple[str, ...], list[int]]:
-        source = self.source
-        if self._split[0] is not source:
-            found = tuple(_LINE.findall(source))
-            starts = [0]
-            for line in found:
-                starts.append(starts[-1] + len(line))
-            self._split = (source, found, starts)
-        return self._split
+        return tuple(_LINE.findall(self.source))
 
     def place(self, position: Position) -> int:
         """The offset of a position."""
-        _, lines, starts = self._lines()
-        if position.line >= len(lines):
-            return starts[-1]
-        line = lines[max(0, position.line)].rstrip("\r\n")
-        units = max(0, position.character)
-        if not line.isascii():
-            encoding, size = self._encoding
-            units = len(line.encode(encoding, "surrogatepass")[: units * size].decode(encoding, "ignore"))
-        return starts[max(0, position.line)] + min(units, len(line))
+        lines, row, codec = self.lines, max(0, position.line), self.position_codec
+        if row >= len(lines):
+            return len(self.source)
+        line = lines[row].rstrip("\r\n")
+        units = min(max(0, position.character), codec.client_num_units(line))
+        return sum(map(len, lines[:row])) + codec.position_from_client_units([line], Position(0, units)).character
 
     def position(self, place: int) -> Position:
         """The position of an offset."""
-        _, lines, starts = self._lines()
-        row = max(0, bisect_right(starts, place) - 1)
-        if row == len(lines) and lines and not lines[-1].endswith(("\r", "\n")):
-            row -= 1
-        before = lines[row][: place - starts[row]] if row < len(lines) else ""
-        encoding, size = self._encoding
-        units = len(before) if before.isascii() else len(before.encode(encoding, "surrogatepass")) // size
-        return Position(row, units)
+        *lines, last = ["", *_LINE.findall(self.source[:place])]
+        if last.endswith(("\r", "\n")) or not lines:
+            return Position(len(lines), 0)
+        return Position(len(lines) - 1, self.position_codec.client_num_units(last))
 
     def range(self, start: int, end: int) -> Range:
         return Range(self.position(start), self.position(end))
-
-    @property
-    def _encoding(self) -> tuple[str, int]:
-        return _UNIT_BYTES.get(self.position_codec.encoding, ("utf-16-le", 2))  # type: ignore[arg-type]  # it may be None
 
     def _apply_incremental_change(self, change: Any) -> None:
         start, end = self.place(change.range.start), self.place(change.range.end)

@@ -134,7 +134,7 @@ class DownloadError(InputError):
 
 async def fetch_pdf(services: Services, found: NewPaper) -> bytes:
     """Download the first available free PDF of a work; raises the first `DownloadError` if there is none."""
-    addresses = {client.address.name: client.address.base_url for client in services.clients.values()}
+    addresses = {client.name: client.base_url for client in services.clients.values()}
     errors: list[DownloadError] = []
     for url, service in found.pdfs:
         try:

@@ -88,12 +88,12 @@ def complete_paper(paper: Paper, known: StoredMetadata) -> Paper:
     filled = {item.field: str(item.value) for item in known.filled}
     kind = _KIND.match(paper.bibtex)
     entry_type = kind[1].lower() if kind else ""
-    venue_field = VENUE_FIELD[entry_type] if entry_type in ("article", "inproceedings", "incollection") else ""
-    fields = {name: as_latex(filled[field]) for field, name in _COMPLETED.items() if field in filled}
+    places = dict(_COMPLETED)
+    if entry_type in ("article", "inproceedings", "incollection"):
+        places["venue"] = VENUE_FIELD[entry_type]
+    fields = {name: as_latex(filled[field]) for field, name in places.items() if field in filled}
     if "pages" in fields:
         fields["pages"] = normalize_pages(fields["pages"])
-    if venue_field and "venue" in filled:
-        fields[venue_field] = as_latex(filled["venue"])
     if not paper.doi and known.doi:
         fields["doi"] = re.sub(r"[{}\\]", "", known.doi)
     end = _END.search(paper.bibtex)
@@ -153,8 +153,24 @@ class KeyFields:
     kind: str = ""
 
 
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", re.sub(r"(?<=\w)['’-](?=\w)", "", text))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _fold(text: str) -> str:
+    return without_accents(text.translate(_PLAIN))
+
+
+def _safe(text: str) -> str:
+    return _UNSAFE.sub("", _fold(text)).strip("-:_")
+
+
 def _authors(fields: KeyFields, count: int, letters: int, start: int = 0) -> str:
-    return "".join(_join_words(family)[: letters or None] for family in fields.families[start : start + count])
+    return "".join("".join(_words(name))[: letters or None] for name in fields.families[start : start + count])
 
 
 def _title_words(fields: KeyFields, count: int, capitals: int) -> str:
@@ -167,7 +183,7 @@ FUNCTIONS: Final[Mapping[str, tuple[tuple[int, ...], Callable[..., str]]]] = {
     # name: (defaults of its numeric arguments, its result)
     "auth": ((0, 1), lambda fields, letters, which: _authors(fields, 1, letters, max(which, 1) - 1)),
     "authors": ((0,), lambda fields, count: _authors(fields, count or len(fields.families), 0)),
-    "authorLast": ((), lambda fields: _join_words(fields.families[-1]) if fields.families else ""),
+    "authorLast": ((), lambda fields: _authors(fields, 1, 0, len(fields.families) - 1) if fields.families else ""),
     "authEtAl": (
         (),
         lambda fields: _authors(fields, 1, 0) + "EtAl" if len(fields.families) > 2 else _authors(fields, 2, 0),
@@ -183,14 +199,13 @@ FUNCTIONS: Final[Mapping[str, tuple[tuple[int, ...], Callable[..., str]]]] = {
 FILTERS: Final[Mapping[str, Callable[..., str]]] = {
     "lower": str.lower,
     "upper": str.upper,
-    "capitalize": lambda text: _capital(text),
+    "capitalize": _capital,
     "alphanum": lambda text: "".join(sign for sign in text if sign.isalnum()),
-    "clean": lambda text: _safe(text),
-    "fold": lambda text: _fold(text),
+    "clean": _safe,
+    "fold": _fold,
     "ascii": lambda text: "".join(sign for sign in _fold(text) if sign.isascii()),
     "abbr": lambda text: "".join(word[0] for word in re.findall(r"[A-Z]?[^\sA-Z]+|[A-Z]", text)),
-    "select": lambda text, start=1, count=0: text[max(start - 1, 0) :][: count or None],
-    "substring": lambda text, start=1, count=0: text[max(start - 1, 0) :][: count or None],
+    **dict.fromkeys(("select", "substring"), lambda text, start=1, count=0: text[max(start - 1, 0) :][: count or None]),
     "prefix": lambda text, lead="": lead + text if text else "",
     "postfix": lambda text, end="": text + end if text else "",
 }
@@ -217,12 +232,8 @@ class KeyPattern:
         """The ASCII key for a paper, with the next free letter appended if it is `taken` (ignoring case)."""
         base = _safe(self._evaluate(self._sum, fields))[:_LONGEST] or "paper"
         used = {key.casefold() for key in taken}
-        endings = (
-            "".join(letters)
-            for count in itertools.count()
-            for letters in itertools.product(ascii_lowercase, repeat=count)
-        )
-        return next(key for ending in endings if (key := base + ending).casefold() not in used)
+        endings = itertools.chain.from_iterable(itertools.product(ascii_lowercase, repeat=n) for n in itertools.count())
+        return next(key for ending in endings if (key := base + "".join(ending)).casefold() not in used)
 
     def _evaluate(self, node: ast.expr, fields: KeyFields) -> str:
         named: ast.expr = node
@@ -260,23 +271,3 @@ class KeyPattern:
             f"Setting citation_key (CITELOOM_CITATION_KEY): {self._pattern!r}: {why}.",
             help="Write it like 'auth.lower + year + veryshorttitle.lower'.",
         )
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", re.sub(r"(?<=\w)['’-](?=\w)", "", text))
-
-
-def _join_words(family: str) -> str:
-    return "".join(_words(family))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _fold(text: str) -> str:
-    return without_accents(text.translate(_PLAIN))
-
-
-def _safe(text: str) -> str:
-    return _UNSAFE.sub("", _fold(text)).strip("-:_")

@@ -144,13 +144,12 @@ def _content(plain: str) -> list[str]:
 def _word_similarity(first: Sequence[str], second: Sequence[str]) -> float:
     """Exact words count fully and misspelt ones nearly so; each other word of either title takes off a fifth."""
     left = dict(enumerate(second))
-    score, places = 1.0, []
+    score, places = 1.0, list[int]()
     for word in first:
-        place = next((place for place, other in left.items() if other == word), None)
-        if place is None:
-            place = next((place for place, other in left.items() if _misspelt(word, other)), None)
-            score *= 0.97 if place is not None else 0.8
-        if place is not None:
+        same = [place for place, other in left.items() if other == word]
+        near = same or [place for place, other in left.items() if _misspelt(word, other)]
+        score *= 1 if same else 0.97 if near else 0.8
+        for place in near[:1]:
             del left[place]
             places.append(place)
     score *= 0.8 ** len(left)
@@ -159,15 +158,11 @@ def _word_similarity(first: Sequence[str], second: Sequence[str]) -> float:
 
 def _misspelt(one: str, other: str) -> bool:
     """Whether two long words with the same beginning differ in one letter; numbers never do."""
-    if min(len(one), len(other)) < 5 or one[0] != other[0] or abs(len(one) - len(other)) > 1:
+    if min(len(one), len(other)) < 5 or abs(len(one) - len(other)) > 1 or any(map(str.isdigit, one + other)):
         return False
-    if any(map(str.isdigit, one + other)):
-        return False
-    start = 0
-    while start < min(len(one), len(other)) and one[start] == other[start]:
-        start += 1
-    longer, shorter = sorted((one[start:], other[start:]), key=len, reverse=True)
-    return longer[1:] == (shorter[1:] if len(longer) == len(shorter) else shorter)
+    longer, shorter = sorted((one, other), key=len, reverse=True)
+    same = len(longer) == len(shorter)
+    return any(longer[:n] == shorter[:n] and longer[n + 1 :] == shorter[n + same :] for n in range(1, len(longer)))
 
 
 def _subtitle_similarity(one: str, other: str) -> float:

@@ -54,22 +54,12 @@ class NotCachedError(ServiceError):
     default_help = "Run the same command without --offline."
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceAddress:
-    """A service's address and request settings."""
-
-    name: str
-    base_url: str
-    interval: float = 0.0  # minimum number of seconds between two requests
-    private: Mapping[str, str] = field(default_factory=dict)  # parameters that are not part of the cache key
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # nor are these
-
-
 @dataclass
 class ServiceClient:
     """Sends requests to one service; use it in a single event loop."""
 
-    address: ServiceAddress
+    name: str
+    base_url: str
     store: MetadataStore  # the cache of answers
     http: httpx.AsyncClient  # redirects must be off
     max_age: float  # seconds for which a stored answer is used
@@ -77,6 +67,9 @@ class ServiceClient:
     timeout: float = 30.0  # seconds for one try
     clock: Clock = field(default_factory=Clock)
     traffic: Counter[str] = field(default_factory=Counter)  # answers, by "requests" and "cached"
+    interval: float = 0.0  # minimum number of seconds between two requests
+    private: Mapping[str, str] = field(default_factory=dict)  # parameters that are not part of the cache key
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # nor are these
 
     def __post_init__(self) -> None:
         self._limiter = Limiter(max_concurrency=1, max_retries=_MAX_RETRIES, timeout=self.timeout, clock=self.clock)
@@ -87,7 +80,7 @@ class ServiceClient:
     async def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Any:
         """The JSON of an answer; None if the service does not know the item. Raises `ServiceError`."""
         request = f"{path}?{urlencode(sorted(parameters.items()))}" if parameters else path
-        name = self.address.name
+        name = self.name
         stored = await asyncio.to_thread(self.store.answer, name, request)
         if stored is not None and (self.offline or self.clock.time() - stored.answered_at <= self.max_age):
             self.traffic["cached"] += 1
@@ -101,7 +94,7 @@ class ServiceClient:
         except CallFailedError as error:
             failure = error.failure
             said = _SAID.get(failure.kind, "refuses the request")
-            message = f"{name} ({host_of(self.address.base_url)}) {said}: {failure.reason}."
+            message = f"{name} ({host_of(self.base_url)}) {said}: {failure.reason}."
             if failure.kind in _LASTING:
                 self._given_up = message
             raise ServiceError(message) from error
@@ -111,15 +104,15 @@ class ServiceClient:
         return answer.body
 
     async def _send(self, request: str) -> tuple[int, Any]:
-        private = urlencode(self.address.private)
-        headers = {"Accept": "application/json", **self.address.headers}
+        private = urlencode(self.private)
+        headers = {"Accept": "application/json", **self.headers}
         async with self._turn:
             wait = self._next_at - self.clock.monotonic()
             if wait > 0:
                 await self.clock.sleep(wait)
-            self._next_at = self.clock.monotonic() + self.address.interval
+            self._next_at = self.clock.monotonic() + self.interval
             try:
-                url = f"{self.address.base_url.rstrip('/')}{request}"
+                url = f"{self.base_url.rstrip('/')}{request}"
                 return 200, parse_json(await fetch(self.http, url, headers, MOST_BYTES, query=private))
             except ServerRefusalError as error:
                 if error.status_code not in _NOT_FOUND:

@@ -106,8 +106,7 @@ def objects(value: object, most: int = _MOST_NAMES) -> Sequence[Mapping[str, Any
 
 def whole_number(value: object, least: int = 0, most: int = 10**9) -> int | None:
     """An integer within bounds; None for anything else."""
-    good = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-    return value if good and isinstance(value, int) else None
+    return value if type(value) is int and least <= value <= most else None
 
 
 def year_in(value: object) -> int | None:
@@ -335,8 +334,7 @@ async def semantic_scholar_candidates(client: ServiceClient, paper: Paper) -> li
 
 def parse_semantic_scholar(item: Mapping[str, Any], doi: str = "") -> Work | None:
     """The work that Semantic Scholar describes; `doi` is the DOI that was asked for. None without DOI or title."""
-    arxiv = field_text(_at(item, "externalIds.ArXiv"), 60).lower()
-    arxiv_doi = ARXIV_PREFIX + arxiv if arxiv else ""
+    arxiv_doi = f"{ARXIV_PREFIX}{arxiv.lower()}" if (arxiv := field_text(_at(item, "externalIds.ArXiv"), 60)) else ""
     own = doi_in(_at(item, "externalIds.DOI"))
     named = doi or own or arxiv_doi
     # One record covers preprint and article, so its other DOI belongs to the other version.
@@ -347,10 +345,9 @@ def parse_semantic_scholar(item: Mapping[str, Any], doi: str = "") -> Work | Non
         versions = (Version("preprint", arxiv_doi, SEMANTIC_SCHOLAR),)
     names = (field_text(entry.get("name"), 400) for entry in objects(item.get("authors")))
     types = item.get("publicationTypes")
-    types = types if isinstance(types, list) else []
-    kind = "journal-article" if "JournalArticle" in types or "Review" in types else ""
-    if named == arxiv_doi or "Conference" in types:
-        kind = "posted-content" if named == arxiv_doi else "proceedings-article"
+    listed = [each for each in types if isinstance(each, str)] if isinstance(types, list) else []
+    kinds = ["posted-content"] if named == arxiv_doi else []
+    kinds += [kind for each, kind in _KINDS["semantic_scholar_kinds"].items() if each in listed]
     return _work(
         SEMANTIC_SCHOLAR,
         item,
@@ -358,7 +355,7 @@ def parse_semantic_scholar(item: Mapping[str, Any], doi: str = "") -> Work | Non
         field_text(item.get("title")),
         (Author(name, family_name(name)) for name in names if name),
         year=year_in(item.get("year")),
-        kind=kind,
+        kind=next(iter(kinds), ""),
         abstract=abstract_text(item.get("abstract")),
         citations=whole_number(item.get("citationCount")),
         open_access=link(_at(item, "openAccessPdf.url")),
@@ -377,7 +374,7 @@ _LOOK_UPS: Final[Mapping[str, tuple[str, str, Callable[..., Work | None]]]] = {
 
 async def look_up_work(client: ServiceClient, identifier: Identifier) -> Work | None:
     """The work with this identifier; None if the service does not know it. Raises `ServiceError`."""
-    service, doi = client.address.name, identifier.doi
+    service, doi = client.name, identifier.doi
     path, place, parse = _LOOK_UPS[service]
     named = {OPENALEX: f"doi:{doi}", SEMANTIC_SCHOLAR: f"DOI:{doi}"}.get(service, doi)
     if service == SEMANTIC_SCHOLAR and identifier.arxiv:

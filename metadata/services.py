@@ -8,29 +8,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..documents import Paper
 from ..documents.paper_names import Identifier
 from ..documents.publication_status import Notice
 from ..errors import ConfigurationError
+from ..models.http.endpoints import check_url
 from ..models.http.limiter import Clock
 from ..program import NAME
 from ..settings.config import MetadataService, Settings
 from ..settings.key_trust import host_of
 from ..stores.metadata_store import MetadataStore
-from .service_client import ServiceAddress, ServiceClient, ServiceError
-from .service_works import (
-    CROSSREF,
-    DATACITE,
-    OPENALEX,
-    SEMANTIC_SCHOLAR,
-    Work,
-    crossref_candidates,
-    crossref_notices,
-    look_up_work,
-    semantic_scholar_candidates,
-)
+from . import service_works as works
+from .service_client import ServiceClient, ServiceError
+from .service_works import CROSSREF, DATACITE, OPENALEX, SEMANTIC_SCHOLAR, Work
 
 if TYPE_CHECKING:
     import httpx
@@ -73,15 +65,15 @@ class Services:
         responses = Responses()
 
         async def ask(service: MetadataService) -> Work | None:
-            return await self._ask(service, responses, lambda client: look_up_work(client, identifier))
+            return await self._ask(service, responses, lambda client: works.look_up_work(client, identifier))
 
         async def ask_registrar() -> Work | None:
             """Crossref, with the notices about the work, else DataCite."""
             work = None if identifier.arxiv else await ask("crossref")
             if work is None:
                 return await ask("datacite")
-            notices = await self._ask("crossref", responses, lambda client: crossref_notices(client, identifier.doi))
-            responses.notices = notices or []
+            updates = await self._ask("crossref", responses, lambda one: works.crossref_notices(one, identifier.doi))
+            responses.notices = updates or []
             return work
 
         found = await asyncio.gather(ask_registrar(), ask("openalex"), ask("semantic_scholar"))
@@ -92,8 +84,8 @@ class Services:
         """Works that may be the paper, from the services that can search; failures are collected, not raised."""
         responses = Responses()
         found = await asyncio.gather(
-            self._ask("crossref", responses, lambda client: crossref_candidates(client, paper)),
-            self._ask("semantic_scholar", responses, lambda client: semantic_scholar_candidates(client, paper)),
+            self._ask("crossref", responses, lambda client: works.crossref_candidates(client, paper)),
+            self._ask("semantic_scholar", responses, lambda client: works.semantic_scholar_candidates(client, paper)),
         )
         responses.works = [work for works in found for work in works or ()]
         return responses
@@ -132,29 +124,25 @@ async def open_services(
     """
     import httpx
 
-    addresses = {name: service_address(settings, name) for name in _configured(settings)}
-    clock = clock or Clock()
     timeout = httpx.Timeout(settings.request_timeout, connect=min(_CONNECT_TIMEOUT, settings.request_timeout))
     async with httpx.AsyncClient(timeout=timeout, follow_redirects=False) as http:
-        services = Services({}, store, http, clock)
-        for name, address in addresses.items():
+        services = Services({}, store, http, clock or Clock())
+        for name in _configured(settings):
             services.clients[name] = ServiceClient(
-                address,
-                store,
-                http,
+                store=store,
+                http=http,
                 max_age=-1 if refresh else settings.metadata_days * _SECONDS_OF_A_DAY,
                 offline=offline,
                 timeout=settings.request_timeout,
-                clock=clock,
+                clock=services.clock,
                 traffic=services.traffic,
+                **_request_settings(settings, name),
             )
         yield services
 
 
-def service_address(settings: Settings, service: MetadataService) -> ServiceAddress:
+def _request_settings(settings: Settings, service: MetadataService) -> dict[str, Any]:
     """Address, key and request rate of a service; raises `ConfigurationError` for a key that may not be sent there."""
-    from ..models.http.endpoints import check_url
-
     url, key, mailto = settings.service_endpoint(service)
     setting = f"{service}_base_url"
     check_url(url, f"CITELOOM_{setting.upper()}", str(type(settings).model_fields[setting].default))
@@ -170,7 +158,8 @@ def service_address(settings: Settings, service: MetadataService) -> ServiceAddr
     if service == "semantic_scholar" and secret:
         headers["x-api-key"] = secret
     interval = (_POLITE if mailto else _IMPOLITE) if service == "crossref" else _INTERVALS[service]
-    return ServiceAddress(SERVICE_NAMES[service], url, interval, private, headers)
+    named = {"name": SERVICE_NAMES[service], "base_url": url}
+    return {**named, "interval": interval, "private": private, "headers": headers}
 
 
 def _configured(settings: Settings) -> list[MetadataService]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import add_ai_message_chunks
+from langchain_core.messages.utils import convert_to_openai_messages
 from langchain_core.runnables import Runnable
 
 from ..settings.config import RoleName, Settings
@@ -30,13 +31,11 @@ from .journal.streaming import StreamSubscription, TextListener
 from .paid_call import PaidRequest, get_or_request
 
 if TYPE_CHECKING:
-    from pydantic import SecretStr
+    from .http.client import Endpoint
 
 
 # Raised by the parsing of an answer that violates the protocol.
 _PARSING = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-# Chunks of a stream merged in one step: a server may send a million of them.
-_PIECES: Final = 500
 # Tokens reserved for an answer whose caller sets no limit.
 _UNLIMITED_ANSWER: Final = 8_000
 # Tokens that a server may add to a conversation: its template, its own system prompt.
@@ -71,11 +70,12 @@ class ChatCaller:
         budget: Budget | None = None,  # from which each request is reserved in advance
         context: ContextSize | None = None,  # learns from prompts that are too long; shared by callers of the model
     ) -> None:
+        self._model: BaseChatModel | Endpoint
         if isinstance(model, BaseChatModel):
             self._model, self._identity = model, identify_model(model)
             self._temperature, self._dialect = None, DialectMemory()
         else:
-            self._model, self._identity = chat_model(settings, model), chat_identity(settings, model)
+            self._model, self._identity = chat_endpoint(settings, model), chat_identity(settings, model)
             self._temperature = settings.temperature
             self._dialect = _dialect(self._identity.endpoint, self._identity.model)
         self._journal = journal
@@ -85,7 +85,8 @@ class ChatCaller:
         self._budget.require_price(self._identity.model)
         self._context = context or ContextSize()
         self._made_for = self._context.size
-        self._speaks_openai = any(base.__name__ == "BaseChatOpenAI" for base in type(self._model).__mro__)
+        names = {base.__name__ for base in type(self._model).__mro__}
+        self._speaks_openai = not names.isdisjoint({"Endpoint", "BaseChatOpenAI"})
 
     async def call(
         self,
@@ -190,18 +191,20 @@ class ChatCaller:
         return kept, payload, tokens
 
     async def _send(self, asked: _Request, body: dict[str, Any], reader: StreamSubscription | None) -> AIMessage:
-        if not self._speaks_openai:
-            tools = [dict(tool) for tool in asked.tools]
-            return await _answer(self._model.bind_tools(tools) if tools else self._model, asked.messages, body, reader)
-        # As extra_body, these are sent unchanged: given by name, ChatOpenAI would send a token limit that many
-        # local servers do not know, and a response_format would select another method, which is slower by half
-        # and discards an answer cut off at its limit.
-        extra = {**(getattr(self._model, "extra_body", None) or {}), **body}
-        named: dict[str, Any] = {"extra_body": extra} if extra else {}
-        if asked.tools:
-            named["tools"] = [dict(tool) for tool in asked.tools]
+        if reader is not None:
+            reader.begin()
+        model, tools = self._model, [dict(tool) for tool in asked.tools]
+        if isinstance(model, BaseChatModel) and not self._speaks_openai:
+            return await _answer(model.bind_tools(tools) if tools else model, asked.messages, body, reader)
+        named: dict[str, Any] = {"tools": tools} if tools else {}
         try:
-            return await _answer(self._model, asked.messages, named, reader)
+            if not isinstance(model, BaseChatModel):
+                messages = convert_to_openai_messages(list(asked.messages))
+                return await model.chat({"model": self._identity.model, "messages": messages, **named, **body}, reader)
+            # By name, ChatOpenAI would send a token limit that many local servers do not know, and a response_format
+            # would select another method, which discards an answer cut off at its limit.
+            named["extra_body"] = {**(getattr(model, "extra_body", None) or {}), **body}
+            return await _answer(model, asked.messages, named, reader)
         except _PARSING as error:
             raise BrokenAnswerError(f"it cannot be read: {error}") from error
 
@@ -245,21 +248,14 @@ async def _answer(
     """The answer of a model, streamed if there is a reader; a model that does not stream yields one piece."""
     if reader is None:
         return _as_answer(await model.ainvoke(list(messages), **named))
-    reader.begin()
     pieces: list[AIMessage] = []
     async for piece in model.astream(list(messages), **named):
         pieces.append(_as_answer(piece))
-        if len(pieces) == _PIECES:
-            pieces = [_merged(pieces)]
         reader.say(printable(str(piece.text)))
         await asyncio.sleep(0)  # lets listeners run even if the whole answer arrived at once
+    chunks = [piece for piece in pieces if isinstance(piece, AIMessageChunk)]
     if not pieces:
         raise BrokenAnswerError("an empty answer")
-    return _merged(pieces)
-
-
-def _merged(pieces: Sequence[AIMessage]) -> AIMessage:
-    chunks = [piece for piece in pieces if isinstance(piece, AIMessageChunk)]
     return add_ai_message_chunks(*chunks) if len(chunks) == len(pieces) else pieces[-1]
 
 
@@ -279,11 +275,13 @@ def identify_model(model: BaseChatModel) -> ModelIdentity:
     return replace(identity, endpoint=f"{kind} at {base}") if isinstance(base, str) else identity
 
 
-def chat_model(settings: Settings, role: RoleName) -> BaseChatModel:
-    """The LangChain model of a role, without its own retries and cache; raises `ConfigurationError`."""
-    model, url, key = settings.role_endpoint(role)
+def chat_endpoint(settings: Settings, role: RoleName) -> Endpoint:
+    """The endpoint of a role's model; raises `ConfigurationError`."""
+    from .http.client import Endpoint
+
+    _, url, key = settings.role_endpoint(role)
     check_url(url, chat_identity(settings, role).url_setting)
-    return _chat_openai(model, url, key, settings.request_timeout)
+    return Endpoint(url, key, settings.request_timeout)
 
 
 def chat_identity(settings: Settings, role: RoleName) -> ModelIdentity:
@@ -308,24 +306,3 @@ def chat_identity(settings: Settings, role: RoleName) -> ModelIdentity:
 @thread_safe_cache
 def _dialect(_endpoint: str, _model: str) -> DialectMemory:
     return DialectMemory()
-
-
-@thread_safe_cache
-def _chat_openai(model: str, url: str, key: SecretStr | None, timeout: float) -> BaseChatModel:
-    from .http.chat_openai import LeanChatOpenAI
-    from .http.client import NO_KEY, openai_client
-
-    client = openai_client(url, key, timeout)
-    given: dict[str, Any] = {
-        "model": model,
-        "base_url": url,
-        "api_key": key or NO_KEY,
-        "root_async_client": client,
-        "async_client": client.chat.completions,
-        "timeout": timeout,
-        "max_retries": 0,
-        "cache": False,
-        # The chat completions API is the one that all these servers support.
-        "use_responses_api": False,
-    }
-    return LeanChatOpenAI(**given)

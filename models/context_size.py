@@ -162,13 +162,11 @@ def infer_context_size(read: int, written: int, *, sent: int, most: int | None, 
 
 async def list_models(url: str, key: SecretStr | None) -> object:
     """What an endpoint says of its models; None if it does not answer in time."""
-    from .http.client import openai_client
+    from .http.client import Endpoint
 
-    client = openai_client(url, key, _LIST_TIMEOUT)
     try:
         async with asyncio.timeout(_LIST_TIMEOUT):
-            answer = await client.models.with_raw_response.list()
-        return answer.http_response.json()
+            return await Endpoint(url, key, _LIST_TIMEOUT).ask("/models")
     except Exception as error:
         if classify_failure(error) is None:
             raise

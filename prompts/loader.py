@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -55,11 +54,8 @@ class Prompt:
         A value of several lines stands on lines of its own wherever the body mentions it, since a fence that
         opens or closes in the middle of a line is none.
         """
-        missing = sorted(self.variables - values.keys())
-        unknown = sorted(values.keys() - self.variables)
-        faults = {"missing": missing, "unknown": unknown}
-        wrong = [f"{fault} {', '.join(names)}" for fault, names in faults.items() if names]
-        if wrong:
+        faults = {"missing": self.variables - values.keys(), "unknown": values.keys() - self.variables}
+        if wrong := [f"{fault} {', '.join(sorted(names))}" for fault, names in faults.items() if names]:
             raise PromptError(
                 f"Prompt {self.name}: {'; '.join(wrong)}.",
                 help=f"It takes {', '.join(sorted(self.variables)) or 'no variables'}.",
@@ -93,8 +89,8 @@ def load_prompt(name: str, folder: Path = SHIPPED_FOLDER, *, error: type[PromptE
     return Prompt(name, body)
 
 
-class PromptLibrary(Mapping[str, Prompt]):
-    """All prompts by name; a shipped one is read when it is first used, the user's own are checked at once.
+class PromptLibrary(dict[str, Prompt]):
+    """The prompts by name; a shipped one is read when it is first looked up, the user's own are checked at once.
 
     Args:
         folder: the user's own prompts; each file there replaces the shipped one of the same name and must
@@ -106,46 +102,29 @@ class PromptLibrary(Mapping[str, Prompt]):
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._prompts: dict[str, Prompt] = {}
-        if folder is not None:
-            self._prompts |= _overrides(folder, self)
+        super().__init__()
+        if folder is not None and not folder.is_dir():
+            raise PromptOverrideError(f"Prompt folder {folder}: no such folder.", help="Give a folder of .md files.")
+        for path in sorted(folder.glob("*.md")) if folder is not None else ():
+            if path.stem not in PROMPT_NAMES:
+                names = f"The names are {', '.join(PROMPT_NAMES)}."
+                raise PromptOverrideError(f"Prompt {path}: no prompt has that name.", help=names)
+            both = load_prompt(path.stem, path.parent, error=PromptOverrideError), self[path.stem]
+            own, expected = (", ".join(sorted(prompt.variables)) or "no variables" for prompt in both)
+            if own != expected:
+                raise PromptOverrideError(f"Prompt {path}: has {own}, expected {expected}.")
+            self[path.stem] = both[0]
 
-    def __getitem__(self, name: str) -> Prompt:
-        if name not in self._prompts:
-            if name not in PROMPT_NAMES:
-                raise KeyError(name)
-            self._prompts[name] = load_prompt(name)
-        return self._prompts[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(PROMPT_NAMES)
-
-    def __len__(self) -> int:
-        return len(PROMPT_NAMES)
+    def __missing__(self, name: str) -> Prompt:
+        if name not in PROMPT_NAMES:
+            raise KeyError(name)
+        return self.setdefault(name, load_prompt(name))
 
     def fingerprint(self) -> str:
         """A sha256 over all bodies: it changes when a run with these prompts may give another text.
 
         Descriptions of figures are part of the library, whose version changes with them.
         """
-        used = sorted(item for item in self.items() if not item[0].startswith("describer_"))
-        bodies = "\0".join(f"{name}\0{prompt.body}" for name, prompt in used)
+        used = [name for name in PROMPT_NAMES if not name.startswith("describer_")]
+        bodies = "\0".join(f"{name}\0{self[name].body}" for name in used)
         return hashlib.sha256(bodies.encode("utf-8")).hexdigest()
-
-
-def _overrides(folder: Path, shipped: Mapping[str, Prompt]) -> dict[str, Prompt]:
-    if not folder.is_dir():
-        raise PromptOverrideError(f"Prompt folder {folder}: no such folder.", help="Give a folder of .md files.")
-    found: dict[str, Prompt] = {}
-    for path in sorted(folder.glob("*.md")):
-        if path.stem not in shipped:
-            raise PromptOverrideError(
-                f"Prompt {path}: no prompt has that name.",
-                help=f"The names are {', '.join(sorted(shipped))}.",
-            )
-        prompt = load_prompt(path.stem, folder, error=PromptOverrideError)
-        own, expected = (", ".join(sorted(item.variables)) or "no variables" for item in (prompt, shipped[path.stem]))
-        if own != expected:
-            raise PromptOverrideError(f"Prompt {path}: has {own}, expected {expected}.")
-        found[path.stem] = prompt
-    return found

@@ -16,12 +16,11 @@ from typing import Any, Final, cast
 from ..citations.checks.draft_checks import DraftKind, check_draft
 from ..citations.checks.findings import Finding
 from ..citations.checks.support_findings import PairKey, support_findings
-from ..citations.citation_styles import Rendered, render as render_text
+from ..citations.citation_styles import MARKS, Rendered, render as render_text
 from ..citations.export.pandoc_formats import PLAIN_DOCUMENT, Format
 from ..citations.export.section_files import prepare_folder, write_atomically
 from ..citations.export.word_fields import DocumentOptions
 from ..citations.markers import MARKER, CitedSentence, sentences
-from ..citations.marking import MARKS
 from ..citations.user_citations import CitableEvidence
 from ..claims.claim_passages import paper_sentences
 from ..claims.detail_checks import quote_faults, whole_source

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from langgraph.types import Command
 
-from ..citations.csl_styles import style_file
+from ..citations.references import style_file
 from ..drafts.person_questions import PersonAnswer
 from ..errors import CiteloomError, InputError, PausedError, WaitingError
 from ..experiment import PLOT_FILE

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from ..citations.csl_styles import style_file
 from ..citations.export.evidence_report import VERDICTS, ReportFigure, ReportImages, evidence_report, report_view
 from ..citations.export.latex_output import find_engine, make_pdf
 from ..citations.export.pandoc_formats import FORMATS, PANDOC_FORMATS, PLAIN_DOCUMENT, Format, PandocFormat, convert
@@ -34,6 +33,7 @@ from ..citations.export.section_files import (
 )
 from ..citations.export.word_fields import MARK, CitedEvidence, DocumentOptions
 from ..citations.html_escaping import inert
+from ..citations.references import style_file
 from ..documents.pdf.drawing import draw_page_apart
 from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread

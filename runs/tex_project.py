@@ -18,7 +18,7 @@ from typing import Final, Literal
 
 from typing_extensions import TypedDict
 
-from ..citations.export.tex_regions import (
+from ..citations.export.latex_output import (
     Region,
     body_hash,
     find_regions,

@@ -15,8 +15,16 @@ from typing import Any, Final, Literal, cast
 import numpy as np
 from typing_extensions import TypedDict
 
-from ..citations.markers import MARKER, marker_groups, marker_ids, normalise_markers, sentences
-from ..citations.quotations import is_quotation, is_verbatim, quoted_spans
+from ..citations.markers import (
+    MARKER,
+    is_quotation,
+    is_verbatim,
+    marker_groups,
+    marker_ids,
+    normalise_markers,
+    quoted_spans,
+    sentences,
+)
 from ..claims.claim_passages import SAME_WORDS, ClaimPassage, SentenceIndex, choose_sentences, claim_query
 from ..claims.claim_records import PassageRecord
 from ..claims.claim_verdicts import JudgedClaim

@@ -26,14 +26,14 @@ from . import shared_calls
 from .access import MCP, People, needs_of, require_access
 from .guard import Guard
 from .mcp_transports import McpEndpoint, mcp_over_http
-from .pages import ask_page, html, library_page, runs_page, settings_page, tables_page, write_page
-from .pages.html import handle_page_errors
 from .problems import handle_problems
 from .routes import (
     chat_completions,
     conversation_routes as conversations,
+    html,
     paper_routes as papers,
     run_routes as runs,
+    sign_in_page,
     status_routes as status,
     table_routes as tables,
     writing_routes as writing,
@@ -74,24 +74,20 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         redoc_url=None,
         lifespan=lifespan,
         dependencies=[Depends(require_access)],
-        middleware=[
-            Middleware(status.CountAnswers, registry=answered),
-            Middleware(Guard, options=options, tokens=Tokens(options.token), people=people),
-        ],
+        middleware=[Middleware(Guard, options, Tokens(options.token), people, answered)],
     )
     app.state.answered, app.state.people = answered, people
     handle_problems(app)
-    handle_page_errors(app)
+    html.handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
     api = (conversations, runs, writing, status, tables, shared_calls)
-    library = (papers.search_router, papers.memory_router, papers.ingest_router)
+    library = (papers.search_router, status.memory_router, papers.ingest_router)
     for router in (*library, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
-    of_group = ("people_page", "passkeys_page") if people else ("sign_in_page",)
-    signing_in = [import_module(f"citeloom.server.pages.{name}") for name in of_group]
-    for page in (html, *signing_in, ask_page, library_page, write_page, tables_page, runs_page, settings_page):
-        app.include_router(page.router)
-    app.include_router(chat_completions.router)
+    accounts = [import_module("citeloom.server.routes.people_page").router] if people else []
+    pages = [module.pages for module in (conversations, papers, writing, tables, runs, status)]
+    for router in (html.router, sign_in_page.router, *accounts, *pages, chat_completions.router):
+        app.include_router(router)
     app.router.routes.append(Route(MCP, McpEndpoint()))
     app.state.needs = needs_of(app)
     return app
@@ -150,7 +146,6 @@ async def _keep(app: FastAPI, open_state: OpenState, opened: asyncio.Future[None
                 return
             if ending.is_set():
                 raise
-            _log.warning(
-                "The server cannot join the others yet: %s", error, exc_info=not isinstance(error, CiteloomError)
-            )
+            unexpected = not isinstance(error, CiteloomError)
+            _log.warning("The server cannot join the others yet: %s", error, exc_info=unexpected)
             await asyncio.wait([asyncio.create_task(ending.wait())], timeout=_REJOIN_INTERVAL)

@@ -1,4 +1,4 @@
-"""Checks the host, origin, token, rate and size of every request, and adds security headers to every response.
+"""Checks host, origin, token, rate and size of every request; counts answers, and adds security headers to them.
 
 Another site's page can make a browser send requests to this server. They are refused by their `Host` (a foreign name
 pointed at this machine: DNS rebinding) or their `Origin` (a form or script of another site: CSRF).
@@ -15,6 +15,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from fastapi import HTTPException
+from prometheus_client import CollectorRegistry, Counter
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import RedirectResponse
@@ -32,6 +33,7 @@ SIGN_IN: Final = "/sign-in"
 _UPLOADS: Final = frozenset({"/api/v1/papers", "/api/v1/plots"})
 _API: Final = ("/api/", "/v1/", "/mcp")
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_METHODS: Final = frozenset({*_SAFE, "POST", "PUT", "PATCH", "DELETE"})  # counted by name
 _CLIENTS: Final = 4096  # tracked for rate limits
 _log = logging.getLogger("citeloom.server")
 _HEADERS: Final[Mapping[str, str]] = {
@@ -49,11 +51,11 @@ _HEADERS: Final[Mapping[str, str]] = {
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, options: ServerOptions, tokens: Tokens, people: People | None) -> None:
-        self._app = app
-        self._people = people
-        self._options = options
-        self._tokens = tokens
+    def __init__(
+        self, app: ASGIApp, options: ServerOptions, tokens: Tokens, people: People | None, registry: CollectorRegistry
+    ) -> None:
+        self._app, self._people, self._options, self._tokens = app, people, options, tokens
+        self._answered = Counter("citeloom_requests", "Answered requests.", ("method", "status"), registry=registry)
         self._seen: OrderedDict[str, deque[float]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,14 +66,14 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         connection.set(str(scope.get("client")))
-        answer = _SecureSend(send, scope["path"])
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        answer = _SecureSend(send, scope["path"], lambda status: self._answered.labels(method, str(status)).inc())
         try:
             headers = Headers(scope=scope)
             hosts = headers.getlist("host")
             if len(hosts) != 1 or not self._options.accepts_host(hosts[0]):
-                raise ServerError(
-                    421, "The server is not reached under this host name.", help="Add the name: serve --name NAME."
-                )
+                unknown = "The server is not reached under this host name."
+                raise ServerError(421, unknown, help="Add the name: serve --name NAME.")
             by_token = self._tokens.valid_header(headers.get("authorization"))
             _require_own_page(scope, headers, by_token=by_token or ("authorization" in headers and bool(self._people)))
             self._require_rate(scope)
@@ -156,8 +158,8 @@ class Guard:
 
 
 class _SecureSend:
-    def __init__(self, send: Send, path: str) -> None:
-        self._send = send
+    def __init__(self, send: Send, path: str, count: Callable[[int], None]) -> None:
+        self._send, self._count = send, count
         self._fixed = path.startswith("/static/")
         self.begun = False
         self.on_status: Callable[[int], Awaitable[None]] | None = None
@@ -165,6 +167,7 @@ class _SecureSend:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun = True
+            self._count(message["status"])
             if self.on_status is not None:
                 await self.on_status(message["status"])
             headers = MutableHeaders(scope=message)

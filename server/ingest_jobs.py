@@ -12,20 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from ..api.checking import acheck_prose
-from ..api.ingesting import (
-    SAMPLE_FILES,
-    UPLOAD_ID,
-    IngestEvent,
-    Uploads,
-    aingest_upload,
-    apaper_sources,
-    aremove_orphans,
-    event_record,
-)
+from ..api import checking, ingesting, writing
 from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
 from ..api.serving import JobOrder, Session
-from ..api.writing import parse_experiment
 from ..errors import CiteloomError
 from .job import Emit, Job, lost_connection
 from .jobs import Jobs
@@ -42,7 +31,7 @@ _log = logging.getLogger("citeloom.server")
 class IngestJobs:
     session: Session
     jobs: Jobs
-    uploads: Uploads
+    uploads: ingesting.Uploads
     _received: dict[str, int] = field(default_factory=dict)  # bytes
 
     async def start(self, order: JobOrder) -> Job:
@@ -57,7 +46,7 @@ class IngestJobs:
         elif "check" in order.request:
             work = partial(self._check, order.request["check"])
         else:
-            if not UPLOAD_ID.fullmatch(order.id):
+            if not ingesting.UPLOAD_ID.fullmatch(order.id):
                 raise ServerError(404, "There is no such upload.")
             work = partial(self._ingest, order.id, order.request)
         return await self.jobs.start(order, work)
@@ -66,12 +55,12 @@ class IngestJobs:
         """Ingest the papers of the sample library, as if they were uploaded."""
         upload_id = f"ingest-{secrets.token_hex(6)}"
         folder = self.uploads.folder(upload_id)
-        async with self.receive(upload_id, sum(file.stat().st_size for file in SAMPLE_FILES)):
+        async with self.receive(upload_id, sum(file.stat().st_size for file in ingesting.SAMPLE_FILES)):
             await asyncio.to_thread(folder.mkdir, parents=True)
-            for file in SAMPLE_FILES:
+            for file in ingesting.SAMPLE_FILES:
                 await asyncio.to_thread(shutil.copy, file, folder)
             await asyncio.to_thread(self.uploads.publish, upload_id)
-            names = [file.name for file in SAMPLE_FILES]
+            names = [file.name for file in ingesting.SAMPLE_FILES]
             return await self.start(JobOrder(upload_id, "ingest", {"files": names, "refused": [], "replace": False}))
 
     async def find(self, order: JobOrder) -> Job | None:
@@ -115,16 +104,16 @@ class IngestJobs:
         idle = {*await asyncio.to_thread(self.uploads.idle), *changed}
         received = set(self._received)
         unfinished = await asyncio.to_thread(self.uploads.unfinished)
-        await aremove_orphans(self.session, self.uploads, {*ended, *(idle - received - unfinished)})
+        await ingesting.aremove_orphans(self.session, self.uploads, {*ended, *(idle - received - unfinished)})
 
     async def _ingest(self, upload_id: str, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
         folder = self.uploads.folder(upload_id)
-        sources = await apaper_sources(self.session)
+        sources = await ingesting.apaper_sources(self.session)
         await asyncio.to_thread(self.uploads.fetch, upload_id)
         bib = next((name for name in request["files"] if name.endswith(".bib")), None)
         files = [folder / name for name in request["files"] if name != bib and (folder / name).is_file()]
         try:
-            report = await aingest_upload(
+            report = await ingesting.aingest_upload(
                 self.session,
                 upload_id,
                 files,
@@ -174,9 +163,7 @@ class IngestJobs:
             "updated": [],
             "unchanged": [record["key"] for record in records if record["outcome"] == "duplicate"],
             "refused": [
-                RefusedFile(
-                    name=item["identifier"], reason=(item["why"] or _NOTHING).replace("--anyway adds", "'anyway' adds")
-                )
+                {"name": item["identifier"], "reason": (item["why"] or _NOTHING).replace("--anyway", "'anyway'")}
                 for item in records
                 if item["outcome"] in _REFUSED
             ],
@@ -195,13 +182,13 @@ class IngestJobs:
 
     async def _check(self, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
         given = await check_arguments(request)
-        return await acheck_prose(self.session, **given, on_notice=lambda text: emit("notice", {"text": text}))
+        return await checking.acheck_prose(self.session, **given, on_notice=lambda text: emit("notice", {"text": text}))
 
 
 async def check_arguments(request: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `acheck_prose` from a request; raises `InputError` for an invalid experiment."""
     experiment = request["experiment"]
-    return {**request, "experiment": experiment and await asyncio.to_thread(parse_experiment, experiment)}
+    return {**request, "experiment": experiment and await asyncio.to_thread(writing.parse_experiment, experiment)}
 
 
 def require_services(session: Session) -> None:
@@ -213,12 +200,8 @@ def require_services(session: Session) -> None:
         )
 
 
-def _emitter(emit: Emit) -> Callable[[IngestEvent], None]:
-    def show(event: IngestEvent) -> None:
-        record = event_record(event)
-        emit(record["kind"], record)
-
-    return show
+def _emitter(emit: Emit) -> Callable[[ingesting.IngestEvent], None]:
+    return lambda event: emit((record := ingesting.event_record(event))["kind"], record)
 
 
 def _strip_path(record: Mapping[str, Any]) -> dict[str, Any]:

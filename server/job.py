@@ -10,12 +10,10 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, NotRequired
-from weakref import WeakValueDictionary
 
 from typing_extensions import TypedDict
 
-from ..api import serving
-from ..api.results import Meaning
+from ..api import results, serving
 from ..api.serving import ACTIVE, JobEntry, JobOrder, JobState
 from ..errors import CiteloomError, causes
 from .problems import Problem, problem
@@ -128,7 +126,7 @@ class JobRecord(TypedDict):
     state: str
     events: int
     problem: Problem | None
-    result: NotRequired[Annotated[dict[str, Any], Meaning("The report of a finished ingest.")]]
+    result: NotRequired[Annotated[dict[str, Any], results.Meaning("The report of a finished ingest.")]]
 
 
 def job_record(entry: JobEntry, problem: Problem | None = None) -> JobRecord:
@@ -154,6 +152,7 @@ class Job:
     registered: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     refused: Exception | None = None  # the error of a job that could not be registered
     followed: bool = False  # another server works on it
+    changed: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # there
 
     @property
     def id(self) -> str:
@@ -235,10 +234,9 @@ class EventPublisher:
             for job_id, log in self._logs.items()
             if len(log) > self._stored[job_id]
         ]
-        if not batches:
-            return
         try:
-            await asyncio.shield(asyncio.to_thread(self._register.append, batches))
+            if batches:
+                await asyncio.shield(asyncio.to_thread(self._register.append, batches))
         except CiteloomError as error:
             _log.warning("Events are not stored for the other servers yet: %s", error.message)
             self._filled.set()
@@ -247,28 +245,12 @@ class EventPublisher:
             self._stored[batch.job_id] = batch.first + len(batch.events)
 
 
-class JobChanges:
-    """Wakes those who wait for events of a job; used from one event loop."""
-
-    def __init__(self) -> None:
-        self._next: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
-
-    def announce(self, job_id: str) -> None:
-        if (event := self._next.pop(job_id, None)) is not None:
-            event.set()
-
-    def next(self, job_id: str) -> asyncio.Event:
-        """What the job's next change sets; take it before looking at the job, or a change is missed."""
-        return self._next.setdefault(job_id, asyncio.Event())
-
-
-async def follow(job: Job, register: serving.ServerJobs, changes: JobChanges) -> None:
+async def follow(job: Job, register: serving.ServerJobs) -> None:
     """Copy a job's events to its log until it ends; the log restarts when another server takes over."""
-    changed = changes.next(job.id)
     while not await _catch_up(job, register):
         with suppress(TimeoutError):
-            await asyncio.wait_for(changed.wait(), _FOLLOW_TIMEOUT)
-        changed = changes.next(job.id)
+            await asyncio.wait_for(job.changed.wait(), _FOLLOW_TIMEOUT)
+        job.changed.clear()
 
 
 async def _catch_up(job: Job, register: serving.ServerJobs) -> bool:
@@ -296,8 +278,7 @@ async def _catch_up(job: Job, register: serving.ServerJobs) -> bool:
 
 
 def lost_connection(error: BaseException) -> bool:
-    lost = any(isinstance(each, serving.ConnectionLostError) for each in causes(error))
-    return lost and not lost_lease(error)
+    return any(isinstance(each, serving.ConnectionLostError) for each in causes(error)) and not lost_lease(error)
 
 
 def lost_lease(error: BaseException) -> bool:

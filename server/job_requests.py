@@ -20,8 +20,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
-from ..api.people import acting
-from ..api.serving import JobOrder
+from ..api import people, serving
 from .job import Job, claimed_key
 from .problems import ProblemResponse, ServerError
 from .server_state import ServerState, StateOf, StreamCount
@@ -39,7 +38,7 @@ IdempotencyKey = Annotated[
         description="Any unique text: the same request with the same key joins its work instead of beginning it again.",
     ),
 ]
-Find = Callable[[JobOrder], Awaitable[Job | None]]
+Find = Callable[[serving.JobOrder], Awaitable[Job | None]]
 Start = Callable[[], Awaitable[Job]]
 Place = Literal["runs", "conversations", "tables", "ingests"]
 
@@ -78,7 +77,7 @@ class JobRequest:
         """
         if self.key is None:
             return await start()
-        key, register = f"{acting.get()} {self.key}".strip(), self.state.member.keys
+        key, register = f"{people.acting.get()} {self.key}".strip(), self.state.member.keys
         name = hashlib.sha256(key.encode()).hexdigest()
         given = json.dumps([self.request.url.path, content], sort_keys=True, default=str)
         fingerprint = hashlib.sha256(given.encode("utf-8", "replace")).hexdigest()

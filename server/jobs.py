@@ -11,7 +11,7 @@ import logging
 import secrets
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ..api.people import acting
@@ -22,7 +22,6 @@ from .job import (
     EventLog,
     EventPublisher,
     Job,
-    JobChanges,
     Work,
     as_text,
     claimed_key,
@@ -50,11 +49,15 @@ class Jobs:
         self._max_jobs = max_active + max_waiting
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._publisher = EventPublisher(register)
-        self.changes = JobChanges()
         self._closing = False
 
     def here(self, job_id: str) -> Job | None:
         return self._jobs.get(job_id)
+
+    def wake(self, job_id: str) -> None:
+        """Look at once for what another server did of a job."""
+        if job_id in self._jobs:
+            self._jobs[job_id].changed.set()
 
     def active(self) -> list[Job]:
         return [job for job in list(self._jobs.values()) if job.active and not job.followed]
@@ -86,7 +89,7 @@ class Jobs:
         job = Job(entry.order, EventLog(entry.epoch), entry.state, followed=True)
         job.registered.set()
         self._remember(job)
-        job.task = asyncio.create_task(follow(job, self._register, self.changes), name=job_id)
+        job.task = asyncio.create_task(follow(job, self._register), name=job_id)
         return job
 
     async def known(self) -> dict[str, JobEntry]:
@@ -163,9 +166,8 @@ class Jobs:
             try:
                 await asyncio.wait_for(job.ended(), _STOP_TIMEOUT)
             except TimeoutError:
-                raise ServerError(
-                    503, f"{job_id}: its server has not stopped it yet.", help="It will be stopped.", retry_after=5
-                ) from None
+                waiting = f"{job_id}: its server has not stopped it yet."
+                raise ServerError(503, waiting, help="It will be stopped.", retry_after=5) from None
         return True
 
     async def require_idle(self, job_id: str) -> None:
@@ -240,7 +242,7 @@ class Jobs:
             job.order, job.state, job.followed = other.order, other.state, True
             job.log.restart(other.epoch)
             job.registered.set()
-            job.task = asyncio.create_task(follow(job, self._register, self.changes), name=job.id)
+            job.task = asyncio.create_task(follow(job, self._register), name=job.id)
             return
         if self._register.shared:
             job.log.restart(epoch)
@@ -297,41 +299,39 @@ def _visible(order: JobOrder) -> bool:
     return not (person := acting.get()) or order.kind not in _PRIVATE or order.request.get("person") == person
 
 
+@dataclass(slots=True)
 class JobRecovery:
     """Starts jobs of servers that are gone by `resume`, stops jobs for others, and sets `lost` on an eviction."""
 
-    def __init__(
-        self, jobs: Jobs, register: ServerJobs, resume: Callable[[JobOrder], Awaitable[object]], lost: asyncio.Event
-    ) -> None:
-        self._jobs = jobs
-        self._register = register
-        self._resume_order = resume
-        self._lost = lost
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._claiming = asyncio.Lock()
+    jobs: Jobs
+    register: ServerJobs
+    resume: Callable[[JobOrder], Awaitable[object]]
+    lost: asyncio.Event
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _claiming: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def listener(self, loop: asyncio.AbstractEventLoop) -> Listener:
         """Callbacks for notifications from other servers."""
 
-        def soon(work: Callable[[], object]) -> None:
-            loop.call_soon_threadsafe(work)
+        def soon(work: Callable[..., object], *given: object) -> None:
+            loop.call_soon_threadsafe(work, *given)
 
         def claim() -> None:
             if not self._claiming.locked():
                 self._begin(self.claim_orphaned())
 
         return Listener(
-            changed=lambda job_id: soon(lambda: self._jobs.changes.announce(job_id)),
+            changed=lambda job_id: soon(self.jobs.wake, job_id),
             stop=lambda jobs: soon(lambda: self._begin(self._stop(jobs))),
             orphans=lambda: soon(claim),
-            lost=lambda: soon(self._lost.set),
+            lost=lambda: soon(self.lost.set),
         )
 
     async def claim_orphaned(self) -> None:
         """Resume unfinished jobs of servers that are gone, as many as fit here."""
         async with self._claiming:
             try:
-                orders = await asyncio.to_thread(self._register.claim_orphaned, self._jobs.free, self._jobs.busy())
+                orders = await asyncio.to_thread(self.register.claim_orphaned, self.jobs.free, self.jobs.busy())
             except PausedError as error:  # the database is down, or this server was evicted
                 _log.warning("Unfinished jobs are not looked for: %s", error.message)
                 return
@@ -351,17 +351,17 @@ class JobRecovery:
 
     async def _stop(self, jobs: Sequence[str]) -> None:
         for job_id in jobs:
-            if (job := self._jobs.here(job_id)) is not None and not job.followed:
-                await self._jobs.stop(job_id)
+            if (job := self.jobs.here(job_id)) is not None and not job.followed:
+                await self.jobs.stop(job_id)
 
     async def _resume(self, order: JobOrder) -> None:
         try:
-            await self._resume_order(order)
+            await self.resume(order)
         except Exception as error:  # noqa: BLE001 - one that cannot be resumed must not keep the server from starting
             if lost_lease(error):
                 return  # another server continues
             _log.warning("%s is not resumed: %s", order.id, error, exc_info=not isinstance(error, CiteloomError))
             if isinstance(error, PausedError) or http_status(error) in (429, 503):
-                await asyncio.to_thread(self._register.release, order.id)
+                await asyncio.to_thread(self.register.release, order.id)
             else:
-                await asyncio.to_thread(self._register.end, order.id, "failed", EventBatch(order.id, "", 0, ()))
+                await asyncio.to_thread(self.register.end, order.id, "failed", EventBatch(order.id, "", 0, ()))

@@ -18,8 +18,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..api.homes import Home, configured_home
-from ..api.people import PERSON, has_accounts
+from ..api import homes, people
 from ..api.remembering import ROOT as MEMORY, HomeStore
 from ..errors import CiteloomError
 from ..settings.config import Settings, load_settings
@@ -42,12 +41,12 @@ async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None
     # agent-chat-ui and the SDK send a key of their own header, which LangSmith's servers ask for.
     given = authorization or f"Bearer {headers.get(b'x-api-key', b'').decode('latin-1')}"
     try:
-        home = await asyncio.to_thread(lambda: configured_home(load_settings()))
-        if await asyncio.to_thread(has_accounts, home):
+        home = await asyncio.to_thread(lambda: homes.configured_home(load_settings()))
+        if await asyncio.to_thread(people.has_accounts, home):
             token = given.partition(" ")[2].strip()
             if (found := await asyncio.to_thread(home.accounts().holder, "token", token)) is None:
                 raise Auth.exceptions.HTTPException(401, "A token of yours is needed, made under Settings, People.")
-            return {"identity": found[0].name, "permissions": [PERSON, *sorted(Caller(*found).rights)]}
+            return {"identity": found[0].name, "permissions": [people.PERSON, *sorted(Caller(*found).rights)]}
     except CiteloomError as error:
         raise Auth.exceptions.HTTPException(403, f"The accounts cannot be read: {error.message}") from error
     tokens = Tokens(await asyncio.to_thread(token_from_environment))
@@ -68,7 +67,7 @@ async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None
 async def keep_apart(ctx: Auth.types.AuthContext, value: Any) -> Any:
     """Threads, runs and assistants are those of the person who made them, where there are accounts."""
     owner = {"owner": ctx.user.identity}
-    if PERSON not in ctx.permissions:
+    if people.PERSON not in ctx.permissions:
         return True
     if ctx.resource == "crons" or not {"read" if ctx.action in _READING else "write"} & set(ctx.permissions):
         return False
@@ -87,8 +86,8 @@ def store() -> HomeStore:
     return HomeStore(lambda: _existing_home(load_settings()))
 
 
-def _existing_home(settings: Settings) -> Home:
-    home = configured_home(settings)
+def _existing_home(settings: Settings) -> homes.Home:
+    home = homes.configured_home(settings)
     home.require_library()
     return home
 

@@ -11,45 +11,29 @@ from types import MethodType
 from typing import Annotated, Any, Final, cast
 from urllib.parse import quote
 
+import mcp_types
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer, ResourceSecurity
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError, NoBackChannelError
-from mcp_types import (
-    INVALID_PARAMS,
-    CallToolResult,
-    ElicitRequest,
-    ElicitRequestFormParams,
-    ElicitResult,
-    InputRequiredResult,
-    ListResourcesResult,
-    PaginatedRequestParams,
-    Resource,
-    TextContent,
-    ToolAnnotations,
-)
 from pydantic import Field, ValidationError, create_model
 
+from ..api import conversation, library_papers, library_search, run_options, serving, stored_runs
 from ..api.agent_tools import AGENT_TOOLS, describe_arguments, search_evidence, with_fields
-from ..api.conversation import answer_with_sources, short_answer
 from ..api.evidence_tables import agreement_of, aload_table
-from ..api.library_papers import alist_papers, apaper, apaper_markdown
-from ..api.library_search import apassage_window
 from ..api.results import AgreementRecord, AnswerRecord, TableRecord, WaitingQuestion
-from ..api.run_options import SectionKind
-from ..api.serving import Session
-from ..api.stored_runs import run_details
 from ..documents import Paper
 from ..errors import CiteloomError, InputError
 from .access import TOOLS, caller
 from .job import Job
 from .problems import ServerError, client_help
 from .request_models import AgreementBody, ResearchBody, TableBody
-from .routes import paper_routes as paper_routes  # which has shared tools
+from .routes import paper_routes as paper_routes, status_routes as status_routes  # which have shared tools
 from .run_jobs import RunJobs
 from .shared_calls import SHARED_TOOLS, get_table
 
+_Answer = mcp_types.CallToolResult | mcp_types.InputRequiredResult
 _PAPERS: Final = "citeloom://papers/"
 _NEIGHBOURS: Final = 3  # passages on either side of a fetched one
 _PAGE: Final = 200  # resources per response
@@ -65,13 +49,13 @@ _INSTRUCTIONS: Final = (
 class LibraryTools:
     """The tools that are jobs of the server, and the two that ChatGPT needs; agents read their docstrings."""
 
-    def __init__(self, session: Session, runs: RunJobs) -> None:
+    def __init__(self, session: serving.Session, runs: RunJobs) -> None:
         self._session = session
         self._runs = runs
 
     async def research(
         self, context: Context[Any, Any], asked: ResearchBody
-    ) -> Annotated[CallToolResult, AnswerRecord] | InputRequiredResult:
+    ) -> Annotated[mcp_types.CallToolResult, AnswerRecord] | mcp_types.InputRequiredResult:
         """Answer a question from the user's papers alone, each cited sentence checked against the words that it rests
         on.
 
@@ -87,18 +71,18 @@ class LibraryTools:
         run_id: Annotated[str, Field(min_length=1, max_length=200, description="Id of the run that waits.")],
         fields: Annotated[dict[str, str], Field(description="The fields to change; none accepts all as it is.")] = {},  # noqa: B006
         ignore: Annotated[bool, Field(description="Leave a reached budget as it is: the run pauses.")] = False,
-    ) -> CallToolResult | InputRequiredResult:
+    ) -> _Answer:
         """Answer what a run asks the user, and resume it. Ask the user first: the answer is theirs, not yours."""
         given = {"type": "ignore" if ignore else "edit", "args": fields, "by": "through MCP"}
         return await self._steered(await self._runs.answer_run(run_id, given), context)
 
-    async def _steered(self, job: Job, context: Context[Any, Any]) -> CallToolResult | InputRequiredResult:
+    async def _steered(self, job: Job, context: Context[Any, Any]) -> _Answer:
         """The result of a run; what it asks is put to the user if the client can, else the error says how to answer."""
         while True:
             try:
                 return _as_result(await _follow(job, context))
             except ServerError as error:
-                asked = (await run_details(job.id, self._session.home))["waiting"]
+                asked = (await stored_runs.run_details(job.id, self._session.home))["waiting"]
                 if asked is None:
                     raise
                 sent = (context.input_responses or {}).get(asked["question"])
@@ -108,9 +92,9 @@ class LibraryTools:
                     ask = f"Ask the user, then call answer_run with run_id {job.id} and any of the fields {names}."
                     raise ServerError(503, f"{error.message}\n{asked['about']}", help=ask) from error
                 said = sent or await _elicit(asked, context)
-                if isinstance(said, InputRequiredResult):
+                if isinstance(said, mcp_types.InputRequiredResult):
                     return said
-                if not isinstance(said, ElicitResult) or said.action != "accept":
+                if not isinstance(said, mcp_types.ElicitResult) or said.action != "accept":
                     raise
                 given = {"args": said.content or {}, "question": asked["question"], "by": "through MCP"}
                 job = await self._runs.answer_run(job.id, {"type": "edit", **given})
@@ -144,7 +128,7 @@ class LibraryTools:
         for item in found:
             place = [item["section"].strip(), f"p. {item['page']}" if item["page"] is not None else ""]
             title = ", ".join(filter(None, [item["title"], *place]))
-            paper = await apaper(self._session, item["key"])
+            paper = await library_papers.apaper(self._session, item["key"])
             results.append({"id": item["chunk_id"], "title": title, "url": _address(paper)})
         return json.dumps({"results": results}, ensure_ascii=False)
 
@@ -153,11 +137,11 @@ class LibraryTools:
     ) -> str:
         """Read a passage that search gave, with its neighbours, or a whole paper by its citation key."""
         try:
-            found = await apassage_window(self._session, id, _NEIGHBOURS)
+            found = await library_search.apassage_window(self._session, id, _NEIGHBOURS)
             key, text = found["key"], "\n\n".join(item["text"] for item in found["passages"])
         except InputError:
-            key, text = id, await apaper_markdown(self._session, id)
-        paper = await apaper(self._session, key)
+            key, text = id, await library_papers.apaper_markdown(self._session, id)
+        paper = await library_papers.apaper(self._session, key)
         about = {"key": paper.key, "authors": ", ".join(paper.authors), "year": str(paper.year or "")}
         answer = {"id": id, "title": paper.title, "text": text, "url": _address(paper)}
         return json.dumps({**answer, "metadata": {**about, "venue": paper.venue}}, ensure_ascii=False)
@@ -169,7 +153,9 @@ def _address(paper: Paper) -> str:
     return doi or paper.url or f"{_PAPERS}{quote(paper.key, safe='')}"
 
 
-async def _elicit(asked: WaitingQuestion, context: Context[Any, Any]) -> ElicitResult | InputRequiredResult:
+async def _elicit(
+    asked: WaitingQuestion, context: Context[Any, Any]
+) -> mcp_types.ElicitResult | mcp_types.InputRequiredResult:
     """What the user says to a run's question; newer clients are asked to send it with the same call."""
     shown = {
         field["name"]: {"type": "string", "description": field["label"], "default": field["value"]}
@@ -178,18 +164,19 @@ async def _elicit(asked: WaitingQuestion, context: Context[Any, Any]) -> ElicitR
     form: dict[str, Any] = {"type": "object", "properties": shown}
     message = f"{asked['summary']}\n\n{asked['about']}"
     try:
-        return cast("ElicitResult", await context.session.elicit_form(message, form, context.request_id))
+        return cast("mcp_types.ElicitResult", await context.session.elicit_form(message, form, context.request_id))
     except NoBackChannelError:
-        params = ElicitRequestFormParams(message=message, requested_schema=form)
-        return InputRequiredResult(input_requests={asked["question"]: ElicitRequest(params=params)})
+        params = mcp_types.ElicitRequestFormParams(message=message, requested_schema=form)
+        request = mcp_types.ElicitRequest(params=params)
+        return mcp_types.InputRequiredResult(input_requests={asked["question"]: request})
 
 
-def _as_result(record: Mapping[str, Any]) -> CallToolResult:
+def _as_result(record: Mapping[str, Any]) -> mcp_types.CallToolResult:
     """An answer with its sources, or the text of a section."""
     if "question" not in record:
-        return CallToolResult(content=[TextContent(text=str(record["text"]))])
-    answer, text = dict(short_answer(record)), answer_with_sources(record)
-    return CallToolResult(content=[TextContent(text=text)], structured_content=answer)
+        return mcp_types.CallToolResult(content=[mcp_types.TextContent(text=str(record["text"]))])
+    answer, text = dict(conversation.short_answer(record)), conversation.answer_with_sources(record)
+    return mcp_types.CallToolResult(content=[mcp_types.TextContent(text=text)], structured_content=answer)
 
 
 async def _follow(job: Job, context: Context[Any, Any]) -> Mapping[str, Any]:
@@ -206,7 +193,7 @@ async def _follow(job: Job, context: Context[Any, Any]) -> Mapping[str, Any]:
     raise ServerError(problem["status"], problem["detail"], help=problem.get("help", ""))
 
 
-def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
+def mcp_server(session: serving.Session, runs: RunJobs) -> MCPServer[Any]:
     # The package would otherwise print the log messages of all modules in its own format.
     logging.basicConfig(format="%(message)s")
     tools, shared = LibraryTools(session, runs), (*AGENT_TOOLS, *SHARED_TOOLS)
@@ -233,7 +220,7 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
     )
     async def paper(key: str) -> str:
         try:
-            return await apaper_markdown(session, key)
+            return await library_papers.apaper_markdown(session, key)
         except CiteloomError as error:
             raise ResourceNotFoundError(f"{error.message} {client_help(error)}".strip()) from error
 
@@ -242,7 +229,7 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
     return server
 
 
-def write_section(section: SectionKind, about: str) -> str:
+def write_section(section: run_options.SectionKind, about: str) -> str:
     """Write a section of a paper from passages of the library, each cited by key and page."""
     return (
         f"Write the {section} of a paper about: {about}\n\nFirst list what has to be known for it. Then find passages "
@@ -269,13 +256,10 @@ def _strict_tool(
     call: Callable[..., Awaitable[Any]], title: str, *, read_only: bool = True, structured: bool | None = None
 ) -> Tool:
     """Create a tool that rejects unknown arguments, since ignoring a limit gives wrong answers."""
-    hints = ToolAnnotations(
-        read_only_hint=read_only, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-    )
-    description = " ".join((call.__doc__ or "").split())
-    tool = Tool.from_function(
-        call, title=title, description=description, annotations=hints, structured_output=structured
-    )
+    safe: dict[str, Any] = {"destructive_hint": False, "idempotent_hint": True, "open_world_hint": False}
+    hints = mcp_types.ToolAnnotations(read_only_hint=read_only, **safe)
+    about: dict[str, Any] = {"title": title, "description": " ".join((call.__doc__ or "").split())}
+    tool = Tool.from_function(call, **about, annotations=hints, structured_output=structured)
     metadata = tool.fn_metadata
     metadata.arg_model = create_model(tool.name, __base__=metadata.arg_model, __cls_kwargs__={"extra": "forbid"})
     tool.parameters = metadata.arg_model.model_json_schema()
@@ -285,7 +269,7 @@ def _strict_tool(
 class _LibraryServer(MCPServer[Any]):
     """Lists papers in pages, and reports errors as one line with the remedy."""
 
-    def __init__(self, session: Session, tools: list[Tool]) -> None:
+    def __init__(self, session: serving.Session, tools: list[Tool]) -> None:
         super().__init__(
             "citeloom",
             title="Citeloom",
@@ -299,18 +283,16 @@ class _LibraryServer(MCPServer[Any]):
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
-    ) -> CallToolResult | InputRequiredResult:
+    ) -> _Answer:
         if name not in self._arguments:
             known = ", ".join(self._arguments)
-            raise MCPError(INVALID_PARAMS, f"There is no tool {name[:80]!r}; there are {known}.")
+            raise MCPError(mcp_types.INVALID_PARAMS, f"There is no tool {name[:80]!r}; there are {known}.")
         try:
             if (who := caller.get()) is not None:
                 who.require(TOOLS.get(name), f"The tool {name}")
             return await super().call_tool(name, arguments, context)
-        except ServerError as error:
-            raise ToolError(f"{error.message} {client_help(error)}".strip()) from error
-        except ToolError as error:
-            cause = error.__cause__
+        except (ServerError, ToolError) as error:
+            cause = error.__cause__ if isinstance(error, ToolError) else error
             if isinstance(cause, CiteloomError):
                 raise ToolError(f"{cause.message} {client_help(cause)}".strip()) from cause
             if isinstance(cause, ValidationError):
@@ -318,18 +300,18 @@ class _LibraryServer(MCPServer[Any]):
             raise
 
     async def _handle_list_resources(
-        self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams | None
-    ) -> ListResourcesResult:
+        self, ctx: ServerRequestContext[Any], params: mcp_types.PaginatedRequestParams | None
+    ) -> mcp_types.ListResourcesResult:
         cursor = (params.cursor if params else None) or "0"
         if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
-            raise MCPError(INVALID_PARAMS, f"There is no page {cursor[:80]!r} of the papers.")
-        papers, start = await alist_papers(self._session), int(cursor)
+            raise MCPError(mcp_types.INVALID_PARAMS, f"There is no page {cursor[:80]!r} of the papers.")
+        papers, start = await library_papers.alist_papers(self._session), int(cursor)
         page = []
         for record in papers[start : start + _PAGE]:
             authors = ", ".join(record["authors"][:3]) or "no authors"
             about = f"{authors} ({record['year'] or 'no year'}). {record['venue']}".rstrip()
             key, title = record["key"], record["title"]
             uri = f"{_PAPERS}{quote(key, safe='')}"
-            page.append(Resource(uri=uri, name=key, title=title, description=about, mime_type=_MARKDOWN))
+            page.append(mcp_types.Resource(uri=uri, name=key, title=title, description=about, mime_type=_MARKDOWN))
         following = str(start + _PAGE) if start + _PAGE < len(papers) else None
-        return ListResourcesResult(resources=page, next_cursor=following)
+        return mcp_types.ListResourcesResult(resources=page, next_cursor=following)

@@ -18,16 +18,13 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict
 
-from ..api.arguments import ReadOnlyLibraryError
+from ..api import arguments, library_papers, results, stored_runs, writing
 from ..api.evidence_tables import CellChangedError, UnknownTableError
-from ..api.library_papers import MissingFigureError, MissingPdfError
 from ..api.messages import describe_invalid
-from ..api.results import Meaning
 from ..api.run_texts import SentenceChangedError
 from ..api.running import AnsweredError
 from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
-from ..api.stored_runs import UnknownConversationError, UnknownRunError
-from ..api.writing import FieldProblem
+from ..api.stored_runs import UnknownRunError
 from ..errors import CiteloomError, InputError, PausedError
 
 _LONGEST = 300  # characters of a message about one field
@@ -62,11 +59,14 @@ STATUSES: Final[Mapping[int, tuple[str, str]]] = {
     503: ("Not now", "The run is paused with everything saved, or the server is shutting down."),
     507: ("Disk full", "The file cannot be stored."),
 }
-_UNKNOWN = (UnknownRunError, UnknownConversationError, UnknownPaperError, UnknownTableError)
+_UNKNOWN = (UnknownRunError, stored_runs.UnknownConversationError, UnknownPaperError, UnknownTableError)
 _STATUS: tuple[tuple[type[CiteloomError] | tuple[type[CiteloomError], ...], int], ...] = (
-    ((*_UNKNOWN, MissingFigureError, MissingPdfError), 404),
-    ((AnsweredError, CellChangedError, RunUnderWayError, ReadOnlyLibraryError, SentenceChangedError), 409),
+    ((*_UNKNOWN, library_papers.MissingFigureError, library_papers.MissingPdfError), 404),
+    ((AnsweredError, CellChangedError, RunUnderWayError, arguments.ReadOnlyLibraryError, SentenceChangedError), 409),
     ((EndpointUnreachableError, DatabaseError), 503),
+    (InputError, 422),
+    (PausedError, 503),
+    (CiteloomError, 502),
 )
 
 
@@ -78,9 +78,9 @@ class Problem(TypedDict):
     status: int
     detail: str
     help: NotRequired[str]
-    errors: NotRequired[list[FieldProblem]]
-    paused: NotRequired[Annotated[bool, Meaning("True when the same request resumes the run.")]]
-    cell: NotRequired[Annotated[dict[str, Any], Meaning("The cell as it is stored, if an edit was refused.")]]
+    errors: NotRequired[list[writing.FieldProblem]]
+    paused: NotRequired[Annotated[bool, results.Meaning("True when the same request resumes the run.")]]
+    cell: NotRequired[Annotated[dict[str, Any], results.Meaning("The cell as it is stored, if an edit was refused.")]]
 
 
 class ServerError(CiteloomError):
@@ -93,7 +93,7 @@ class ServerError(CiteloomError):
         *,
         help: str | None = None,
         retry_after: int | None = None,
-        errors: list[FieldProblem] | None = None,
+        errors: list[writing.FieldProblem] | None = None,
     ) -> None:
         super().__init__(message, help=help)
         self.status = status
@@ -104,14 +104,7 @@ class ServerError(CiteloomError):
 def http_status(error: BaseException) -> int:
     if isinstance(error, ServerError):
         return error.status
-    for kind, status in _STATUS:
-        if isinstance(error, kind):
-            return status
-    if isinstance(error, InputError):
-        return 422
-    if isinstance(error, PausedError):
-        return 503
-    return 502 if isinstance(error, CiteloomError) else 500
+    return next((status for kinds, status in _STATUS if isinstance(error, kinds)), 500)
 
 
 def client_help(error: CiteloomError) -> str:
@@ -132,7 +125,7 @@ def to_problem(error: BaseException) -> Problem:
     return record
 
 
-def problem(status: int, detail: str, *, help: str = "", errors: list[FieldProblem] | None = None) -> Problem:
+def problem(status: int, detail: str, *, help: str = "", errors: list[writing.FieldProblem] | None = None) -> Problem:
     title = STATUSES.get(status, ("Error",))[0]
     record: Problem = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     if help:
@@ -204,7 +197,7 @@ async def _answer(_: Request, error: Exception) -> Response:
 
 async def _answer_invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    errors: list[FieldProblem] = [
+    errors: list[writing.FieldProblem] = [
         {"field": ".".join(str(part) for part in item["loc"])[:_LONGEST], "message": describe_invalid(item)[:_LONGEST]}
         for item in error.errors()[:_MOST_ERRORS]
     ]

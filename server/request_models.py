@@ -7,23 +7,8 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from ..api import run_options, run_texts
 from ..api.checking import CheckPart
-from ..api.run_options import (
-    AgreementOptions,
-    BudgetOptions,
-    LabelLimits,
-    ModelOption,
-    OptionGroup,
-    QuestionOptions,
-    RunLimits,
-    SteeredOptions,
-    TableOptions,
-    TableSources,
-    TextOptions,
-    option,
-    required,
-)
-from ..api.run_texts import Rewriting
 from ..settings.config import CitationStyle
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
@@ -44,11 +29,11 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Strict(OptionGroup):
+class _Strict(run_options.OptionGroup):
     __pydantic_config__ = ConfigDict(extra="forbid")
 
 
-class LimitsBody(RunLimits, _Strict):
+class LimitsBody(run_options.RunLimits, _Strict):
     """The limits that every request for a run may set."""
 
 
@@ -63,26 +48,30 @@ class AnswerBody(_Body):
     by: str = Field("", max_length=200, description="Who answers.")
 
 
-class ResearchBody(QuestionOptions, SteeredOptions, _Strict):
+class ResearchBody(run_options.QuestionOptions, run_options.SteeredOptions, _Strict):
     """A question to answer from the library."""
 
     question: Text
-    papers: tuple[PaperKey, ...] = option("Search only these papers, by their keys.", value=(), max_length=200)
+    papers: tuple[PaperKey, ...] = run_options.option(
+        "Search only these papers, by their keys.", value=(), max_length=200
+    )
 
 
-class TurnOptions(ModelOption, TextOptions, _Strict):
+class TurnOptions(run_options.ModelOption, run_options.TextOptions, _Strict):
     """What a question of a conversation may set for its answer alone; the model is one of `GET /models`."""
 
-    cite_style: CitationStyle | None = option("How it cites; numeric if the settings do not say.")
+    cite_style: CitationStyle | None = run_options.option("How it cites; numeric if the settings do not say.")
 
 
-class QuestionBody(LabelLimits, TurnOptions):
+class QuestionBody(run_options.LabelLimits, TurnOptions):
     """The next question of a conversation, and the papers that it may draw on."""
 
     question: Text
-    papers: tuple[PaperKey, ...] = option("Search only these papers, by their keys.", value=(), max_length=200)
-    without: tuple[PaperKey, ...] = option("Leave these papers out.", value=(), max_length=200)
-    alone: bool = option("The question does not refer to earlier ones; do not rewrite it.", value=False)
+    papers: tuple[PaperKey, ...] = run_options.option(
+        "Search only these papers, by their keys.", value=(), max_length=200
+    )
+    without: tuple[PaperKey, ...] = run_options.option("Leave these papers out.", value=(), max_length=200)
+    alone: bool = run_options.option("The question does not refer to earlier ones; do not rewrite it.", value=False)
 
 
 class ImproveBody(TurnOptions):
@@ -98,21 +87,21 @@ class LabelBody(_Body):
     archived: bool | None = None
 
 
-class WritingBody(TableSources, SteeredOptions, _Strict):
+class WritingBody(run_options.TableSources, run_options.SteeredOptions, _Strict):
     """A section or a paper to write from an experiment."""
 
-    experiment: dict[str, Any] = required("The experiment, as in exp.json.")
-    plot_upload: str = option(_UPLOADED_PLOTS, value="", max_length=30)
-    fresh: bool = option("Write again, without reusing cached answers.", value=False)
+    experiment: dict[str, Any] = run_options.required("The experiment, as in exp.json.")
+    plot_upload: str = run_options.option(_UPLOADED_PLOTS, value="", max_length=30)
+    fresh: bool = run_options.option("Write again, without reusing cached answers.", value=False)
 
 
-class AgreementBody(AgreementOptions, BudgetOptions, _Strict):
+class AgreementBody(run_options.AgreementOptions, run_options.BudgetOptions, _Strict):
     """A claim to ask papers about."""
 
     claim: Annotated[str, Field(min_length=1, max_length=2000, description="One sentence.")]
 
 
-class TableBody(TableOptions, BudgetOptions, _Strict):
+class TableBody(run_options.TableOptions, run_options.BudgetOptions, _Strict):
     """An evidence table to make or to complete."""
 
     question: Annotated[str, Field(min_length=1, max_length=2000, description="What the rows are.")]
@@ -121,34 +110,36 @@ class TableBody(TableOptions, BudgetOptions, _Strict):
 class CellBody(_Strict):
     """A value of the user's own for a cell of an evidence table."""
 
-    key: str = required("Citation key of the paper.", min_length=1, max_length=500)
-    column: str = required("Name of the column.", min_length=1, max_length=200)
-    value: str = required("The value.", max_length=2000)
-    study: str = option("Name of the study, if the paper reports several.", value="", max_length=500)
-    revision: int | None = option("That of the cell as it was shown; without it, the edit always wins.", ge=0)
+    key: str = run_options.required("Citation key of the paper.", min_length=1, max_length=500)
+    column: str = run_options.required("Name of the column.", min_length=1, max_length=200)
+    value: str = run_options.required("The value.", max_length=2000)
+    study: str = run_options.option("Name of the study, if the paper reports several.", value="", max_length=500)
+    revision: int | None = run_options.option(
+        "That of the cell as it was shown; without it, the edit always wins.", ge=0
+    )
 
 
-class SentenceBody(RunLimits, _Strict):
+class SentenceBody(run_options.RunLimits, _Strict):
     """An edited sentence of a finished run."""
 
-    position: int = required("Its place in the list of sentences, from 0.", ge=0, le=10**6)
-    text: str = required(
+    position: int = run_options.required("Its place in the list of sentences, from 0.", ge=0, le=10**6)
+    text: str = run_options.required(
         "The sentence as the user wants it, citing as the text does; empty removes it.", max_length=4000
     )
-    check: bool = option("Check it; this may ask the judge, once for the same words.", value=True)
-    keep: bool = option("Keep it as a part of the user's version of the text.", value=False)
-    before: str | None = option(
+    check: bool = run_options.option("Check it; this may ask the judge, once for the same words.", value=True)
+    keep: bool = run_options.option("Keep it as a part of the user's version of the text.", value=False)
+    before: str | None = run_options.option(
         "The words that it replaces in the user's version, by whose numbers it then cites; 409 if they are others now.",
         value=None,
         max_length=20_000,
     )
 
 
-class RewriteBody(RunLimits, _Strict):
+class RewriteBody(run_options.RunLimits, _Strict):
     """A sentence of a finished run to be said otherwise."""
 
-    text: str = required("The sentence as it stands in the user's version.", min_length=1, max_length=4000)
-    how: Rewriting = required("Shorter, more careful, or resting on another source.")
+    text: str = run_options.required("The sentence as it stands in the user's version.", min_length=1, max_length=4000)
+    how: run_texts.Rewriting = run_options.required("Shorter, more careful, or resting on another source.")
 
 
 class CheckBody(_Body):

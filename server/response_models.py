@@ -7,8 +7,7 @@ from urllib.parse import quote
 
 from typing_extensions import TypedDict
 
-from ..api import results
-from ..api.run_texts import CheckedSentence, TextSentence
+from ..api import results, run_texts
 from .job import JobRecord
 from .problems import MEDIA_TYPE, STATUSES
 from .uploaded_files import RefusedFile
@@ -142,10 +141,10 @@ class SentenceList(TypedDict):
     """The sentences of a finished section or paper, in order."""
 
     thread_id: str
-    sentences: list[TextSentence]
+    sentences: list[run_texts.TextSentence]
 
 
-class KeptSentence(CheckedSentence):
+class KeptSentence(run_texts.CheckedSentence):
     """What the check of an edited sentence found, and whether the edit was kept."""
 
     kept: bool
@@ -182,9 +181,8 @@ def attached(name: str) -> dict[str, str]:
 def problems(*statuses: int) -> Responses:
     """These problems plus those common to all routes."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {
-        status: {"description": STATUSES[status][1], "content": content} for status in sorted({*_ALWAYS, *statuses})
-    }
+    known = sorted({*_ALWAYS, *statuses})
+    return {status: {"description": STATUSES[status][1], "content": content} for status in known}
 
 
 def file_answers(*statuses: int) -> Responses:

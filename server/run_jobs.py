@@ -6,41 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import isawaitable
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
-from ..api import stored_runs
+from ..api import homes, model_setup, people, running, serving, stored_runs
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
 from ..api.evidence_tables import aagree, agreement_of, aload_table, amake_table, id_of_agreement, id_of_table
-from ..api.homes import Home
-from ..api.model_setup import aoffered_models
-from ..api.people import acting
 from ..api.run_options import RunLimits, SteeredOptions
 from ..api.run_texts import NotEditedError, find_text, public_record, stored
-from ..api.running import (
-    AnsweredError,
-    EventRecorder,
-    RunRequest,
-    begin_run,
-    plain_question,
-    require_same_run,
-    require_valid_answer,
-    run_and_save,
-    signed_answer,
-)
-from ..api.serving import (
-    CallLocks,
-    JobKind,
-    JobOrder,
-    JobState,
-    RecentEndings,
-    RunUnderWayError,
-    Session,
-    UnknownPaperError,
-)
 from ..api.stored_runs import RunRecord, UnknownConversationError, UnknownRunError, delete_run, load_resumable
 from ..errors import InputError
 from .job import STOPPED, Emit, EventLog, Job
@@ -53,7 +29,7 @@ _STORED_EPOCH: Final = "stored"
 
 @dataclass(frozen=True, slots=True)
 class RunJobs:
-    session: Session
+    session: serving.Session
     jobs: Jobs
     orders: Orders
 
@@ -107,28 +83,27 @@ class RunJobs:
             await self.orders.end(conversation_deleted(thread_id))
             self.jobs.forget(thread_id)
 
-    async def start_run(self, request: RunRequest, limits: RunLimits) -> Job:
+    async def start_run(self, request: running.RunRequest, limits: RunLimits) -> Job:
         """Start a run or join it; a finished one answers at once. Raises `InputError`, or `ServerError` if too busy."""
         session = await self.session.with_settings(**limits.changes()).with_memory()
         while True:
-            run = await begin_run(request, session)
-            order = JobOrder(run.thread_id, "run", {"limits": limits.changes()})
+            run = await running.begin_run(request, session)
+            order = serving.JobOrder(run.thread_id, "run", {"limits": limits.changes()})
+            work = partial(_run, replace(request, thread_id=run.thread_id), session)
             async with self.orders.on(run_deleted(run.thread_id)):
                 if await asyncio.to_thread(self._is_registered, run.thread_id):  # otherwise it was deleted meanwhile
-                    return await self.jobs.start(
-                        order, partial(_run, replace(request, thread_id=run.thread_id), session)
-                    )
+                    return await self.jobs.start(order, work)
 
     async def answer_run(self, run_id: str, answer: Mapping[str, Any]) -> Job:
         """Answer what a run asks, and resume it; raises `AnswerError`, or `AnsweredError` if another was taken."""
         run = await self.find_run(run_id)
-        given = signed_answer(answer, ", ".join(filter(None, (acting.get(), answer.get("by")))))
-        await require_valid_answer(self.session, run.thread_id, given)
+        given = running.signed_answer(answer, ", ".join(filter(None, (people.acting.get(), answer.get("by")))))
+        await running.require_valid_answer(self.session, run.thread_id, given)
         known = await self.jobs.find(run.thread_id)  # which has the limits that the run was started with
         limits = SteeredOptions(**known.order.request.get("limits", {})) if known else RunLimits()
         job = await self.resume_run(run.thread_id, limits, given)
         if job.order.request.get("answer") != given:
-            raise AnsweredError(f"Run {run.thread_id} was answered already.")
+            raise running.AnsweredError(f"Run {run.thread_id} was answered already.")
         return job
 
     async def resume_run(self, run_id: str, limits: RunLimits, answer: object = None) -> Job:
@@ -142,9 +117,9 @@ class RunJobs:
         registered, request, settings = await loading
         session = current.with_all_settings(settings)
         if run.status != "finished":
-            await asyncio.to_thread(require_same_run, registered, request, session)
+            await asyncio.to_thread(running.require_same_run, registered, request, session)
         async with self.order_on(run):
-            order = JobOrder(run.thread_id, "run", {"limits": given, **({"answer": answer} if answer else {})})
+            order = serving.JobOrder(run.thread_id, "run", {"limits": given, **({"answer": answer} if answer else {})})
             return await self.jobs.start(order, partial(_run, request, session, answer=answer))
 
     async def ask(
@@ -152,20 +127,20 @@ class RunJobs:
     ) -> Job:
         """Start a conversation's next turn, or join it; raises `QuestionError`, or `ServerError` during another."""
         thread_id = (await self.find_conversation(thread_id)).thread_id
-        request: dict[str, Any] = {"asked": plain_question(asked), "kind": kind, "limits": limits.changes()}
+        request: dict[str, Any] = {"asked": running.plain_question(asked), "kind": kind, "limits": limits.changes()}
         request |= {"papers": list(papers)} if papers else {}
         await self.session.require_papers()
         chosen = limits.chat_model
         if chosen not in (None, self.session.settings.chat_model):
-            offered = await aoffered_models(self.session)
+            offered = await model_setup.aoffered_models(self.session)
             if chosen not in offered:
                 known = f"There is {', '.join(offered[:10])}." if offered else "Choose one in the settings."
                 raise InputError(f"chat_model: {chosen!r:.100} is not offered here.", help=known)
         async with self.orders.on(conversation_deleted(thread_id)):
-            request["number"] = await asyncio.to_thread(self._next_number, thread_id)
-            return await self.jobs.start(
-                JobOrder(thread_id, "turn", request), partial(self._take_turn, thread_id, request)
-            )
+            entry = await asyncio.to_thread(lambda: self.session.home.conversations().get(thread_id))
+            if entry.thread_id != thread_id:
+                raise _unknown_conversation(thread_id)
+            return await self.resume_order(serving.JobOrder(thread_id, "turn", {**request, "number": entry.turns + 1}))
 
     async def make_table(self, asked: TableBody | AgreementBody) -> Job:
         """Make or complete a table, or join that job; raises `ServerError` while it is made with other columns."""
@@ -174,40 +149,30 @@ class RunJobs:
         papers, agree = list(asked.papers), isinstance(asked, AgreementBody)
         request = {"question": question, "columns": list(columns), "papers": papers, "agree": agree}
         name = (id_of_agreement if agree else id_of_table)(question, papers)
-        return await self.resume_order(JobOrder(name, "table", {**request, "limits": asked.changes()}))
+        return await self.resume_order(serving.JobOrder(name, "table", {**request, "limits": asked.changes()}))
 
-    async def find(self, order: JobOrder) -> Job | None:
+    async def find(self, order: serving.JobOrder) -> Job | None:
         """The job of an earlier request or its stored outcome, resumed if paused; None if it is to be asked again."""
         job = await self.jobs.find(order.id)
         if job is not None and job.order.request == order.request and job.state != "paused":
             return job
-        if order.kind == "table":
-            return await self.resume_order(order)
         if order.kind == "turn":
-            given = order.request
-            home, number = self.session.home, given["number"]
+            home, number = self.session.home, order.request["number"]
             turn = await asyncio.to_thread(stored_runs.find_turn, home, order.id, number)
-            if turn is None or turn.asked != given["asked"]:
+            if turn is None or turn.asked != order.request["asked"]:
                 return None
             return _ended_job(order.id, "turn", stored_runs.turn_record(turn))
-        try:
-            return await self.resume_run(order.id, SteeredOptions(**order.request["limits"]))
-        except UnknownRunError:
-            return None
+        with suppress(UnknownRunError):
+            return await self.resume_order(order)
+        return None
 
-    async def resume_order(self, order: JobOrder) -> Job:
+    async def resume_order(self, order: serving.JobOrder) -> Job:
         """Restart a job that an earlier server left unfinished; raises `CiteloomError` if impossible."""
         if order.kind == "run":
             return await self.resume_run(order.id, SteeredOptions(**order.request.get("limits", {})))
         if order.kind == "table":
             return await self.jobs.start(order, partial(_make_table, order.request, self.session))
         return await self.jobs.start(order, partial(self._take_turn, order.id, order.request))
-
-    def _next_number(self, thread_id: str) -> int:
-        entry = self.session.home.conversations().get(thread_id)
-        if entry.thread_id != thread_id:
-            raise _unknown_conversation(thread_id)
-        return entry.turns + 1
 
     def _is_registered(self, run_id: str) -> bool:
         with suppress(UnknownRunError):
@@ -232,14 +197,16 @@ def _unknown_conversation(thread_id: str) -> stored_runs.UnknownConversationErro
     return stored_runs.UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
 
 
-async def _run(request: RunRequest, session: Session, emit: Emit, *, answer: object = None) -> Mapping[str, Any]:
+async def _run(
+    request: running.RunRequest, session: serving.Session, emit: Emit, *, answer: object = None
+) -> Mapping[str, Any]:
     recorder = _recorder(emit)
-    saved = await run_and_save(request, session, on_event=recorder, on_notice=_notices(emit), answer=answer)
+    saved = await running.run_and_save(request, session, on_event=recorder, on_notice=_notices(emit), answer=answer)
     recorder.done(saved.record)
     return saved.record
 
 
-async def _make_table(request: Mapping[str, Any], session: Session, emit: Emit) -> Mapping[str, Any]:
+async def _make_table(request: Mapping[str, Any], session: serving.Session, emit: Emit) -> Mapping[str, Any]:
     def show(text: str) -> None:
         emit("stage", {"source": "citeloom", "kind": "stage", "stage": "table", "text": text})
 
@@ -249,27 +216,27 @@ async def _make_table(request: Mapping[str, Any], session: Session, emit: Emit) 
     return await amake_table(limited, request["question"], columns=request["columns"], papers=papers, on_progress=show)
 
 
-def _recorder(emit: Emit) -> EventRecorder:
-    return EventRecorder(lambda event: emit(event["kind"], event))
+def _recorder(emit: Emit) -> running.EventRecorder:
+    return running.EventRecorder(lambda event: emit(event["kind"], event))
 
 
 def _notices(emit: Emit) -> Any:
     return lambda text: emit("notice", {"text": text})
 
 
-async def load_ended_run(run_id: str, home: Home) -> Job:
+async def load_ended_run(run_id: str, home: homes.Home) -> Job:
     """The outcome of a run of another process; raises `UnknownRunError`, or `RunUnderWayError` before its end."""
     run = await asyncio.to_thread(lambda: home.runs().get(run_id))
     if run.status == "finished" and run.result is not None:
         return _ended_job(run.thread_id, "run", public_record(stored(run.result)))
     if await asyncio.to_thread(home.run_under_way, run.thread_id):
-        raise RunUnderWayError(f"Run {run.thread_id} is under way in another process.", help="Wait for it to end.")
-    if run.status == "failed":
-        return _ended_job(run.thread_id, "run", problem=problem(502, run.detail or "The run failed."))
-    return _ended_job(run.thread_id, "run")
+        under_way = f"Run {run.thread_id} is under way in another process."
+        raise serving.RunUnderWayError(under_way, help="Wait for it to end.")
+    failed = problem(502, run.detail or "The run failed.") if run.status == "failed" else None
+    return _ended_job(run.thread_id, "run", problem=failed)
 
 
-async def load_ended_turn(thread_id: str, home: Home) -> Job:
+async def load_ended_turn(thread_id: str, home: homes.Home) -> Job:
     """The outcome of the last turn; raises `UnknownConversationError`, or `ServerError` if there is none."""
     entry = await asyncio.to_thread(lambda: home.conversations().get(thread_id))
     if await paused_turn(entry.thread_id, home) is not None:
@@ -280,41 +247,41 @@ async def load_ended_turn(thread_id: str, home: Home) -> Job:
     return _ended_job(entry.thread_id, "turn", stored_runs.turn_record(last))
 
 
-async def load_ended_table(table_id: str, session: Session) -> Job:
+async def load_ended_table(table_id: str, session: serving.Session) -> Job:
     """The outcome of a job that no server knows any more: the table; raises `UnknownTableError`."""
     table = await aload_table(session, table_id)
     return _ended_job(table["table_id"], "table", agreement_of(table) or table)
 
 
 def _ended_job(
-    job_id: str, kind: JobKind, result: Mapping[str, Any] | None = None, problem: Problem | None = None
+    job_id: str, kind: serving.JobKind, result: Mapping[str, Any] | None = None, problem: Problem | None = None
 ) -> Job:
     """A job that ended earlier, with a result or a problem, or else was stopped; its only event says so."""
     log = EventLog(_STORED_EPOCH)
     if result is not None:
-        EventRecorder(lambda event: log.append(event["kind"], event)).done(result)
+        running.EventRecorder(lambda event: log.append(event["kind"], event)).done(result)
     else:
         log.append("error" if problem else "stopped", problem or STOPPED)
     log.close()
-    state: JobState = "finished" if result is not None else "failed" if problem else "paused"
-    return Job(JobOrder(job_id, kind, {}), log, state, result, problem)
+    state: serving.JobState = "finished" if result is not None else "failed" if problem else "paused"
+    return Job(serving.JobOrder(job_id, kind, {}), log, state, result, problem)
 
 
 T = TypeVar("T")
 # The connection of the current request.
 connection: ContextVar[str] = ContextVar("connection of the current request", default="")
-_GONE: Final = (UnknownRunError, UnknownConversationError, UnknownPaperError)
+_GONE: Final = (UnknownRunError, UnknownConversationError, serving.UnknownPaperError)
 _POLL_INTERVAL: Final = 0.05  # seconds
 _TIMEOUT: Final = 30.0  # seconds to wait for another server
 
 
+@dataclass(slots=True)
 class Orders:
-    """Used from one event loop; `locks` exclude other servers. Outside a server, both arguments are None."""
+    """Used from one event loop; `_locks` exclude other servers. Outside a server, there are neither of both."""
 
-    def __init__(self, endings: RecentEndings | None = None, locks: CallLocks | None = None) -> None:
-        self._endings = endings
-        self._locks = locks
-        self._here: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+    _endings: serving.RecentEndings | None = None
+    _locks: serving.CallLocks | None = None
+    _here: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def find(self, find: Callable[[], T], ending: str) -> T:
         """Find a request's target; raises `ServerError` if the `ending` (its deletion) just happened."""

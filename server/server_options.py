@@ -102,9 +102,8 @@ def token_from_environment(name: str = "CITELOOM_SERVER_TOKEN") -> SecretStr | N
             token = Path(file).read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "is not ASCII"
-            raise ConfigurationError(
-                f"{name}_FILE: {file}: cannot be read ({reason}).", help="Name a file that holds it."
-            ) from error
+            message = f"{name}_FILE: {file}: cannot be read ({reason})."
+            raise ConfigurationError(message, help="Name a file that holds it.") from error
     return SecretStr(token) if token else None
 
 

@@ -11,9 +11,7 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
-from ..api.conversation import expired_conversations
-from ..api.homes import Home
-from ..api.people import Accounts, acting
+from ..api import conversation, homes, people
 from ..api.serving import JobOrder, ServerRegistry, Session, join_servers, open_session
 from ..errors import CiteloomError
 from ..settings.config import Settings
@@ -59,7 +57,7 @@ class ServerState:
     runs: RunJobs
     streams: StreamCount
     tokens: Tokens
-    accounts: Accounts
+    accounts: people.Accounts
     ingests: IngestJobs
     member: ServerRegistry
     lost: asyncio.Event = field(default_factory=asyncio.Event)
@@ -67,7 +65,7 @@ class ServerState:
 
 
 @asynccontextmanager
-async def open_state(settings: Settings, home: Home, options: ServerOptions) -> AsyncIterator[ServerState]:
+async def open_state(settings: Settings, home: homes.Home, options: ServerOptions) -> AsyncIterator[ServerState]:
     """Open the library and resume unfinished jobs of earlier servers; stop all jobs at the end.
 
     Raises `InputError` for an unusable home or settings, or a folder used by another server.
@@ -104,11 +102,11 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
         await asyncio.to_thread(lambda: state.accounts.end_sessions_but_of(tokens.fingerprint))
 
     async def resume(order: JobOrder) -> Job:
-        person = acting.set(str(order.request.get("person", "")))
+        person = people.acting.set(str(order.request.get("person", "")))
         try:
             return await (state.ingests.start if order.kind == "ingest" else state.runs.resume_order)(order)
         finally:
-            acting.reset(person)
+            people.acting.reset(person)
 
     async def tidy_hourly() -> None:
         while True:
@@ -137,7 +135,7 @@ async def _tidy(state: ServerState) -> None:
     await asyncio.to_thread(tidy_plots, state.session.home)
     if (days := state.session.settings.conversation_days) is None:
         return
-    for entry in await expired_conversations(state.session.home, days):
+    for entry in await conversation.expired_conversations(state.session.home, days):
         try:
             await state.runs.delete_conversation(entry.thread_id)
         except CiteloomError as error:

@@ -11,13 +11,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar, cast
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import Field
 
-from ..api.citing import asuggest_citations
-from ..api.evidence_tables import aload_table
-from ..api.files import aimport_text
-from ..api.library_search import apassage_window
+from ..api import citing, evidence_tables, files, library_search, serving, text_updating
 from ..api.results import ImportedText, PassageWindow, SuggestedCitations, TableRecord
-from ..api.serving import Session
-from ..api.text_updating import UpdateRecord, aupdate_texts
 from .response_models import problems
 from .server_state import StateOf
 
@@ -27,11 +22,11 @@ SHARED_TOOLS: Final[list[tuple[Call, str, bool]]] = []  # with titles, and wheth
 router = APIRouter()
 
 
-def _session_of(state: StateOf) -> Session:
+def _session_of(state: StateOf) -> serving.Session:
     return state.session
 
 
-SessionOf = Annotated[Session, Depends(_session_of)]
+SessionOf = Annotated[serving.Session, Depends(_session_of)]
 
 
 def shared_tool(title: str, *, read_only: bool = True) -> Callable[[T], T]:
@@ -50,7 +45,7 @@ async def get_context_window(
     window: Annotated[int, Query(ge=1, le=10, description="Number of passages on either side.")] = 1,
 ) -> PassageWindow:
     """Read the passages before and after one that search_evidence or search_papers gave. Free and fast."""
-    return await apassage_window(session, chunk_id, window)
+    return await library_search.apassage_window(session, chunk_id, window)
 
 
 @router.get("/search/citations", tags=["search"], responses=problems())
@@ -65,7 +60,7 @@ async def suggest_citations(
     limit: Annotated[int, Query(ge=1, le=50, description="Number of papers.")] = 5,
 ) -> SuggestedCitations:
     """Find the user's papers that a sentence can cite, each with the words that bear on it. Free and fast."""
-    return await asuggest_citations(session, sentence, before=before, prefix=prefix, most=limit)
+    return await citing.asuggest_citations(session, sentence, before=before, prefix=prefix, most=limit)
 
 
 @router.get("/tables/{table_id}", tags=["tables"], responses=problems(404))
@@ -74,7 +69,7 @@ async def get_table(
     session: SessionOf, table_id: Annotated[str, Path(min_length=1, max_length=200, description="Id of the table.")]
 ) -> TableRecord:
     """A table by its id or a prefix of it: every cell with its words, status and revision."""
-    return cast("TableRecord", await aload_table(session, table_id))
+    return cast("TableRecord", await evidence_tables.aload_table(session, table_id))
 
 
 @router.post("/updates", tags=["runs"], responses=problems(404))
@@ -86,17 +81,17 @@ async def update_texts(
         list[str], Query(max_length=1000, description="Ids of items to accept; one accepted before is refused.")
     ] = [],  # noqa: B006
     max_calls: Annotated[int | None, Query(ge=1, le=10**9, description="Limit on model requests.")] = None,
-) -> UpdateRecord:
+) -> text_updating.UpdateRecord:
     """Sentences, answers and tables that rest on changed papers, or for which new papers have nearer or opposite words.
 
     Free if nothing changed since the last call. Accepting changes a text: ask the user first.
     """
-    return await aupdate_texts(session, runs, accept=accept, max_calls=max_calls)
+    return await text_updating.aupdate_texts(session, runs, accept=accept, max_calls=max_calls)
 
 
 @shared_tool("Take back an edited text", read_only=False)
 async def import_text(
-    session: Session,
+    session: serving.Session,
     run_id: Annotated[str, Field(min_length=1, max_length=200, description="Id of the run that the text is of.")],
     text: Annotated[str, Field(min_length=1, max_length=2_000_000, description="All of it, with its citations.")],
     format: Annotated[Literal["md", "tex"], Field(description="What it is written in.")] = "md",
@@ -105,4 +100,4 @@ async def import_text(
 
     Free. A sentence that is left out is gone from their version: ask the user first.
     """
-    return await aimport_text(session, f"text.{format}", run=run_id, content=text.encode())
+    return await files.aimport_text(session, f"text.{format}", run=run_id, content=text.encode())

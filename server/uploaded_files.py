@@ -21,11 +21,8 @@ from typing import BinaryIO, Final
 from pathvalidate import sanitize_filename
 from typing_extensions import TypedDict
 
-from ..api import writing
-from ..api.homes import Home
-from ..api.ingesting import PAPER_SUFFIXES, stored_bytes
+from ..api import homes, ingesting, serving, writing
 from ..api.messages import megabytes
-from ..api.serving import Session
 from .problems import ServerError
 
 _LONGEST_NAME: Final = 150  # bytes without extension
@@ -39,7 +36,7 @@ def safe_name(given: str) -> str:
     """
     text = unicodedata.normalize("NFC", given.encode("utf-8", "ignore").decode())
     path = PurePosixPath(PurePosixPath(text.replace("\\", "/")).name)
-    ending = path.suffix.lower() if path.suffix.lower() in (*PAPER_SUFFIXES, _BIB) else path.suffix
+    ending = path.suffix.lower() if path.suffix.lower() in (*ingesting.PAPER_SUFFIXES, _BIB) else path.suffix
     stem = path.stem.lstrip(". ").encode()[:_LONGEST_NAME].decode("utf-8", "ignore")
     return sanitize_filename(f"{stem}{ending}", platform="universal") if stem else ""
 
@@ -49,8 +46,8 @@ def refusal_reason(name: str, taken: Collection[str]) -> str:
     if not name:
         return "has no usable name"
     ending = PurePosixPath(name).suffix
-    if ending not in (*PAPER_SUFFIXES, _BIB):
-        return f"is not a paper ({', '.join(PAPER_SUFFIXES)})"
+    if ending not in (*ingesting.PAPER_SUFFIXES, _BIB):
+        return f"is not a paper ({', '.join(ingesting.PAPER_SUFFIXES)})"
     if name.casefold() in {other.casefold() for other in taken}:
         return "has the same name as another file of this upload"
     if ending == _BIB and any(other.endswith(_BIB) for other in taken):
@@ -69,11 +66,11 @@ def store_file(source: BinaryIO, folder: Path, name: str) -> bool:
         raise ServerError(507, f"The file cannot be stored ({error.strerror}).", help="Free some space.") from error
 
 
-def require_space(session: Session, receiving: Mapping[str, int]) -> None:
+def require_space(session: serving.Session, receiving: Mapping[str, int]) -> None:
     limit = session.settings.max_library_size
     if limit is None:
         return
-    used = stored_bytes(session, without=receiving)
+    used = ingesting.stored_bytes(session, without=receiving)
     if used + (adding := sum(receiving.values())) > limit:
         raise ServerError(
             507,
@@ -106,7 +103,7 @@ def refuse_all(what: str, refused: Sequence[RefusedFile]) -> ServerError:
 MOST_PLOTS: Final = 50
 
 
-def plots_folder(home: Home, upload_id: str) -> Path:
+def plots_folder(home: homes.Home, upload_id: str) -> Path:
     """The local folder of a set of images, kept for another day; raises `ServerError` if unknown."""
     plots = home.plots()
     if not writing.PLOT_SET.fullmatch(upload_id) or not plots.names(upload_id):
@@ -117,7 +114,7 @@ def plots_folder(home: Home, upload_id: str) -> Path:
 
 
 def store_plots(
-    given: Sequence[tuple[str, bytes]], home: Home, base: str = ""
+    given: Sequence[tuple[str, bytes]], home: homes.Home, base: str = ""
 ) -> tuple[str, list[str], list[RefusedFile]]:
     """Store images; returns their set's id, all names in it, and the refused files with reasons.
 
@@ -147,7 +144,7 @@ def store_plots(
     return _store_images(images, home), sorted(images), refused
 
 
-def with_uploaded_plots(experiment: writing.Experiment, home: Home, upload_id: str) -> writing.Experiment:
+def with_uploaded_plots(experiment: writing.Experiment, home: homes.Home, upload_id: str) -> writing.Experiment:
     """The experiment with images from a set, matched by file name, ignoring folders; blocks.
 
     A name shared by several plots matches none. Raises `ServerError` if there is no such set.
@@ -166,7 +163,7 @@ def with_uploaded_plots(experiment: writing.Experiment, home: Home, upload_id: s
     return writing.with_plot_files(bare, folder, uploaded, home.plots().reference)
 
 
-def tidy_plots(home: Home) -> None:
+def tidy_plots(home: homes.Home) -> None:
     """Delete sets that no run uses and that were unused for a day; blocks."""
     plots = home.plots()
     idle, before = set(plots.idle()), time.time() - writing.PLOTS_KEPT
@@ -181,7 +178,7 @@ def tidy_plots(home: Home) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _store_images(images: Mapping[str, bytes], home: Home) -> str:
+def _store_images(images: Mapping[str, bytes], home: homes.Home) -> str:
     """Write a set atomically; returns its id."""
     content = hashlib.sha256()
     for name, data in sorted(images.items()):

@@ -61,14 +61,12 @@ def item_entry(
         kind = "mastersthesis"
     field = item.fields.get
     arxiv = _ARXIV.fullmatch((field("archiveID", "")[:100] or _extra(item, "arxiv")).strip())
-    editors = [creator for creator in item.creators if creator.role in ("editor", "seriesEditor")]
     authors = _authors(item)
-    if kind not in _EDITED or editors == authors:
-        editors = []
+    editors = [creator for creator in item.creators if creator.role in ("editor", "seriesEditor") and kind in _EDITED]
     fields = {
         "title": "{" + as_latex(item.title) + "}" if item.title else "",
         "author": " and ".join(bib_name(one.family, one.given) for one in authors[:_MOST_NAMES]),
-        "editor": " and ".join(bib_name(one.family, one.given) for one in editors[:_MOST_NAMES]),
+        "editor": " and ".join(bib_name(one.family, one.given) for one in editors[:_MOST_NAMES] if editors != authors),
         "year": str(_year(item) or ""),
         VENUE_FIELD.get(kind, "howpublished"): as_latex(_venue(item)),
         "series": as_latex(field("series", "")),

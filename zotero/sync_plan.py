@@ -311,27 +311,23 @@ class SyncPlanning:
         """Assign keys to the items; those whose key is taken, or that the library has already, are reported."""
         better = {item.key: bibtex_key(item, self._content.citation_keys.get(item.key, "")) for item in self.items}
         dois = {self.papers[key].doi: key for key in self._foreign if self.papers[key].doi}
-        items: list[ZoteroItem] = []
-        for item in self.items:
-            key, doi = better[item.key], item_doi(item)
-            there = key if key in self._foreign else dois.get(doi, "") if doi else ""
-            if not there:
-                items.append(item)
-                continue
-            self._plan.warnings.append(
-                f"{describe_item(item)}: the library already has {there}, but not from a sync; it was left unchanged. "
-                f"To have it from Zotero, remove it first ('papers remove {there}')."
-            )
         owners: dict[str, ZoteroItem] = {}
         chosen: dict[str, str] = {}
-        for item in items:
-            key = better[item.key]
-            if key and key in owners:
+        plain: list[ZoteroItem] = []
+        for item in self.items:
+            key, doi = better[item.key], item_doi(item)
+            if there := key if key in self._foreign else dois.get(doi, "") if doi else "":
+                self._plan.warnings.append(
+                    f"{describe_item(item)}: the library already has {there}, but not from a sync; it was left "
+                    f"unchanged. To have it from Zotero, remove it first ('papers remove {there}')."
+                )
+            elif not key:
+                plain.append(item)
+            elif key in owners:
                 reason = f"has the same citation key, {key}, as {describe_item(owners[key])}; change one in Zotero"
                 self._plan.refused.append(Refusal(describe_item(item), reason))
-            elif key:
+            else:
                 owners[key], chosen[item.key] = item, key
-        plain = [item for item in items if not better[item.key]]
         earlier = {paper.item: key for key, paper in self._state.items()}
         for item in plain:
             key = earlier.get(self._path(item), "")
@@ -340,7 +336,6 @@ class SyncPlanning:
         taken = {*owners, *self.papers, *self._state}
         for item in plain:
             if item.key not in chosen:
-                key = self._pattern.key(key_fields(item), taken)
-                taken.add(key)
-                chosen[item.key] = key
-        return [(item, chosen[item.key]) for item in items if item.key in chosen]
+                chosen[item.key] = self._pattern.key(key_fields(item), taken)
+                taken.add(chosen[item.key])
+        return [(item, chosen[item.key]) for item in self.items if item.key in chosen]

@@ -15,8 +15,7 @@ from ...roles.disagreements import find_disagreements
 from ...roles.protocols import Source
 from ...text.wordings import AUXILIARIES, is_participle, is_verb, telling_words
 from ...text.words import one_line, one_of, read_rules
-from ..markers import CitedSentence, line_start, sentences, within
-from ..quotations import quoted_spans
+from ..markers import CitedSentence, line_start, quoted_spans, sentences, within
 from .fabricated_citations import NEEDED
 from .findings import Finding
 from .support_findings import states_only_absence
@@ -74,13 +73,8 @@ def is_transition(sentence: CitedSentence, following: CitedSentence | None) -> b
     """Whether a sentence only announces points, such as "Three lines of work bear on this."; something must follow."""
     plain = _OF_WORK.sub(r"\1", sentence.text.lower())
     words = re.findall(r"[\w%]+", plain)
-    return (
-        following is not None
-        and len(words) <= _LONGEST_TRANSITION
-        and _OF_A_TRANSITION.issuperset(words)
-        and not _COUNTS.isdisjoint(words)
-        and bool(_ANNOUNCES.search(plain))
-    )
+    counts = _OF_A_TRANSITION.issuperset(words) and not _COUNTS.isdisjoint(words)
+    return following is not None and len(words) <= _LONGEST_TRANSITION and counts and bool(_ANNOUNCES.search(plain))
 
 
 _OTHERS_WORK, _FOUND, _OWN, _WANTED, _LEFT_OPEN = (
@@ -88,7 +82,6 @@ _OTHERS_WORK, _FOUND, _OWN, _WANTED, _LEFT_OPEN = (
 )
 _HEADING = re.compile(r"[ \t]*(?:#|\||```|~~~)")
 _BOLD_LINE = re.compile(r"[ \t]*(?:[-+*][ \t]+)?(\*\*|__)(?:(?!\1)[^\n]){1,80}\1:?[ \t]*(?:\n|\Z)")
-_LETTER = re.compile(r"[^\W\d_]")
 _LINE_READ = 400  # characters of a line that decide whether it is a bold heading
 _AROUND = 200  # characters that contain two words
 _FEWEST_CITATIONS = 5
@@ -117,26 +110,23 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
 def unsupported_findings(text: str) -> list[Finding]:
     """A finding for each uncited statement; headings, questions, lead-ins and remarks on gaps are no statements."""
     placed = sentences(text)
-    return [
-        Finding.about(sentence, "citation-missing", "cites nothing.")
-        for sentence, following in zip(placed, [*placed[1:], None], strict=False)
-        if not sentence.ids and _states(text, sentence, following)
-    ]
-
-
-def _states(text: str, sentence: CitedSentence, following: CitedSentence | None) -> bool:
-    begin = line_start(text, sentence.start)
-    if _HEADING.match(text, begin) or _BOLD_LINE.match(text[begin : begin + _LINE_READ]):
-        return False
-    if is_lead_in(text, sentence, following) or is_transition(sentence, following):
-        return False
-    # How many papers support something is shown by the markers.
-    if _STRENGTH.fullmatch(sentence.text) or states_only_absence(sentence):
-        return False
-    words = sentence.text.strip(" *_-")
-    if NEEDED in words or _LEFT_OPEN.search(words) or _WANTED.search(words):
-        return False
-    return bool(_LETTER.search(words)) and not words.endswith(("?", ":"))
+    found: list[Finding] = []
+    for sentence, following in zip(placed, [*placed[1:], None], strict=False):
+        words, begin = sentence.text.strip(" *_-"), line_start(text, sentence.start)
+        states_nothing = (
+            sentence.ids
+            or _HEADING.match(text, begin)
+            or _BOLD_LINE.match(text[begin : begin + _LINE_READ])
+            or is_lead_in(text, sentence, following)
+            or is_transition(sentence, following)
+            or _STRENGTH.fullmatch(sentence.text)  # how many papers support something is shown by the markers
+            or states_only_absence(sentence)
+            or (NEEDED in words or _LEFT_OPEN.search(words) or _WANTED.search(words))
+            or (words.endswith(("?", ":")) or not any(map(str.isalpha, words)))
+        )
+        if not states_nothing:
+            found.append(Finding.about(sentence, "citation-missing", "cites nothing."))
+    return found
 
 
 def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
@@ -144,13 +134,15 @@ def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
     keys = {source.evidence.id: source.paper.key for source in sources}
     offered = set(keys.values())
     counted = Counter(keys[id] for sentence in sentences(text) for id in sentence.ids if id in keys)
-    total = sum(counted.values())
+    total = counted.total()
     if len(offered) < _FEWEST_PAPERS or total < _FEWEST_CITATIONS:
         return []
-    key, most = counted.most_common(1)[0]
     offer = f"though the evidence comes from {len(offered)} papers."
-    finding = Finding("one-sided", f"{most} of {total} citations are to one paper, {key}, {offer}")
-    return [finding] if most > _LARGEST_SHARE * total else []
+    return [
+        Finding("one-sided", f"{most} of {total} citations are to one paper, {key}, {offer}")
+        for key, most in counted.most_common(1)
+        if most > _LARGEST_SHARE * total
+    ]
 
 
 def other_side_findings(text: str, sources: Sequence[Source]) -> list[Finding]:

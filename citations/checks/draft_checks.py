@@ -17,8 +17,7 @@ from ...roles.protocols import Draft, Source
 from ...section_kinds import SECTIONS
 from ...text.sentences import replace_spans
 from ..citation_patterns import NamedSource
-from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentence_at
-from ..quotations import verbatim_spans
+from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentence_at, verbatim_spans
 from .citation_coverage import balance_findings, other_side_findings, uncited_sentences, unsupported_findings
 from .fabricated_citations import NEEDED, FabricatedCitation, find_fabricated
 from .findings import SHOWN, Finding, shown
@@ -124,31 +123,25 @@ def replace_invalid_citations(
     message quotes the text.
     """
 
-    def faults_of(text: str) -> list[FabricatedCitation]:
-        return _faults(text, sources, experiment_text, known_keys, word_for_word=word_for_word)
-
     findings: list[Finding] = []
+
+    def faults_of(text: str) -> list[FabricatedCitation]:
+        faults = _faults(text, sources, experiment_text, known_keys, word_for_word=word_for_word)
+        findings.extend(_finding(text, item) for item in faults)
+        return faults
+
     known = {source.evidence.id for source in sources}
     text = normalise_markers(text)
     # Each round leaves fewer characters outside placeholders; nested constructions take one round per level.
     for _ in range(12):
-        faults = faults_of(text)
-        if not faults:
+        if not (faults := faults_of(text)):
             return text, tuple(findings)
-        findings += [_finding(text, item) for item in faults]
         text = _replace_faults(text, faults, known)
         for _ in range(_MOST_COLLAPSES):  # adjacent placeholders become one, other brackets around them go
-            shorter = _NEEDED_AGAIN.sub(NEEDED, _BRACKETED.sub(NEEDED, text))
-            if shorter == text:
-                break
-            text = shorter
+            text = _NEEDED_AGAIN.sub(NEEDED, _BRACKETED.sub(NEEDED, text))
         text = normalise_markers(text)
     # Text crafted to defeat the rounds loses whole paragraphs.
-    kept = []
-    for paragraph in re.split(r"\n\s*\n", text):
-        faults = faults_of(paragraph)
-        findings += [_finding(paragraph, item) for item in faults]
-        kept.append(NEEDED if faults else paragraph)
+    kept = (NEEDED if faults_of(paragraph) else paragraph for paragraph in re.split(r"\n\s*\n", text))
     whole = normalise_markers("\n\n".join(kept))
     return (NEEDED if faults_of(whole) else whole), tuple(findings)
 
@@ -202,27 +195,26 @@ def _whole_draft_findings(text: str, cut_off: bool) -> Iterator[Finding]:
     end = text.rstrip()
     last = end.rsplit("\n", 1)[-1]
     words = last[-SHOWN:].strip()
+    span = None
     if cut_off:
-        yield Finding("truncated", f'The draft was cut off at the output limit, after "{words}"; write it shorter.')
+        message = f'The draft was cut off at the output limit, after "{words}"; write it shorter.'
     elif len(_FENCE.findall(text)) % 2:
-        yield Finding("truncated", "A code fence is opened and not closed; close it or write without code.")
+        message = "A code fence is opened and not closed; close it or write without code."
     elif last.lstrip().startswith("#"):
-        yield Finding("truncated", f'The draft ends with the heading "{words}"; write what belongs under it.')
+        message = f'The draft ends with the heading "{words}"; write what belongs under it.'
     elif not _ENDING.search(end) and not _LIST_ITEM.match(last):
-        message = f'The draft breaks off after "{words}"; end the sentence.'
-        yield Finding("truncated", message, (len(end) - len(last), len(end)))
+        message, span = f'The draft breaks off after "{words}"; end the sentence.', (len(end) - len(last), len(end))
+    else:
+        return
+    yield Finding("truncated", message, span)
 
 
 def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) -> list[Finding]:
     """Find ids used as names, such as "As E3 shows": they are internal and mean nothing to a reader."""
     own = [experiment_text, *(source.text for source in sources)]
+    found = {match[0] for match in _BARE_MARKER.finditer(text)} & {source.evidence.id for source in sources}
     # Once per id: the output of an experiment may be megabytes.
-    named = {
-        identifier
-        for source in sources
-        if (identifier := source.evidence.id) in text
-        and not any(re.search(rf"\b{identifier}\b", words) for words in own)
-    }
+    named = {name for name in found if not any(re.search(rf"\b{name}\b", words) for words in own)}
     return [
         Finding("bare-marker", f'"{match[0]}" is used as a word of the sentence.', match.span(), (match[0],))
         for match in _BARE_MARKER.finditer(text)
@@ -235,8 +227,6 @@ def _finding(text: str, fault: FabricatedCitation) -> Finding:
     span = (fault.start, fault.end)
     if fault.kind == "marker":
         return Finding("unknown-marker", f"{words} refers to no evidence that was found.", span)
-    if fault.of_user:
-        said = "is cited by the experiment, but in a sentence that is not in this text."
-    else:
-        said = "is a citation that was not made from evidence."
+    of_user = "is cited by the experiment, but in a sentence that is not in this text."
+    said = of_user if fault.of_user else "is a citation that was not made from evidence."
     return Finding("foreign-citation", f'"{words}" {said}', span)

@@ -140,7 +140,6 @@ class UserText:
 
     def __init__(self, text: str, draft: str, *, word_for_word: bool) -> None:
         self._text, self._own_text, self._draft, self._word_for_word = f" {one_line(text)} ", text, draft, word_for_word
-        self._known: dict[str, bool] = {}
 
     def has(self, text: str, item: FabricatedCitation) -> bool:
         """Whether a citation is allowed at its position."""
@@ -148,14 +147,13 @@ class UserText:
             return False
         around = sentence_at(self._draft, item.start)
         around = around if around and item.start < around.end else None
-        names_a_work = item.kind in ("author-year", "pandoc", "latex") or (
-            item.kind == "key" and text[item.start] in "(["
-        )
-        if item.kind in _BARE_NUMBERS and self._leads_up_to(item, around.start if around else 0):
-            return True
-        if item.kind not in _BARE_NUMBERS and not (self._word_for_word and names_a_work):
-            return True
-        return around is not None and _bare(around.text) in _own_sentences(self._own_text)
+        in_brackets = item.kind == "key" and text[item.start] in "(["
+        names_a_work = item.kind in ("author-year", "pandoc", "latex") or in_brackets
+        if item.kind in _BARE_NUMBERS:
+            alone = self._leads_up_to(item, around.start if around else 0)
+        else:
+            alone = not (self._word_for_word and names_a_work)
+        return alone or (around is not None and _bare(around.text) in _own_sentences(self._own_text))
 
     def _leads_up_to(self, item: FabricatedCitation, sentence_start: int) -> bool:
         """Whether the user's text has the same words before a number: up to the last three content words, or all from
@@ -168,7 +166,7 @@ class UserText:
             return False
         content_words = [word for word in words if not is_stop(word)]
         lead = before[content_words[-_LEADING_WORDS].start :] if len(content_words) >= _LEADING_WORDS else before
-        return self._said_as(one_line(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))))
+        return _occurs(one_line(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))), self._text)
 
     def holds(self, text: str, item: FabricatedCitation) -> bool:
         """Whether the user's text contains a citation anywhere."""
@@ -182,18 +180,13 @@ class UserText:
             if not before:
                 return False
             words = before[0] + (" " if near[-1:].isspace() else "") + words
-        return self._said_as(words)
+        return _occurs(words, self._text)
 
-    def _said_as(self, words: str) -> bool:
-        """Whether the words occur in the text with no letter or digit on either side."""
-        if words not in self._known:
-            start, said = self._text.find(words), False
-            while start >= 0 and not said:
-                sides = self._text[start - 1], self._text[start + len(words)]
-                said = not any(side.isalnum() or side == "_" for side in sides)
-                start = self._text.find(words, start + 1)
-            self._known[words] = said
-        return self._known[words]
+
+@lru_cache(maxsize=1024)  # a draft may repeat a citation thousands of times
+def _occurs(words: str, text: str) -> bool:
+    """Whether words occur in a text with no letter or digit on either side."""
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
 
 
 @lru_cache(maxsize=8)

@@ -110,18 +110,18 @@ def flag_sources(
     seen = {source.evidence.chunk_id for source in sources}
     for source in sources:  # one chunk may back several pieces of evidence
         found = source.evidence
-        parts = (("passage", source.text), ("section title", found.section), ("summary", found.summary))
-        flags += _flags(source.paper.key, found.id, found.chunk_id, (*parts, *descriptions(found.chunk_id)))
+        parts = [("passage", source.text), ("section title", found.section), ("summary", found.summary)]
+        flags += _flags(source.paper.key, found.id, found.chunk_id, parts + descriptions(found.chunk_id))
     for chunk, paper in read:
         papers[paper.key] = paper
         if chunk.id not in seen:
             seen.add(chunk.id)
-            read_parts = (("passage", chunk.text), ("section title", chunk.section), *descriptions(chunk.id))
-            flags += _flags(paper.key, None, chunk.id, read_parts)
+            parts = [("passage", chunk.text), ("section title", chunk.section), *descriptions(chunk.id)]
+            flags += _flags(paper.key, None, chunk.id, parts)
     for key, paper in papers.items():
-        names = ("key", "title", "authors", "venue", "abstract")
-        fields = (key, paper.title, "; ".join(paper.authors), paper.venue, paper.abstract)
-        in_fields = list(_flags(key, None, None, zip(names, fields, strict=True)))
+        fields = {"key": key, "title": paper.title, "authors": "; ".join(paper.authors)}
+        fields |= {"venue": paper.venue, "abstract": paper.abstract}
+        in_fields = list(_flags(key, None, None, fields.items()))
         # Only those parts of the entry that no field contains.
         entry = _flags(key, None, None, [("bibliography entry", paper.bibtex)])
         flags += in_fields + [flag for flag in entry if not any(flag.text in other.text for other in in_fields)]

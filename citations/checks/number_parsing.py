@@ -41,74 +41,41 @@ class Number:
 
 
 GAP = "[ \u00a0\u2009\u202f]"
-_SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
-_TEENS = [*_SMALL, "seventeen", "eighteen", "nineteen"]
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _VALUES = {
-    **{word: number for number, word in enumerate(_TEENS)},
-    **{word: 10 * number for number, word in enumerate(_TENS, 2)},
+    word: number for number, word in enumerate(f"zero one two three four five six seven eight nine {_TEENS}".split())
 }
-_WORD = re.compile(
-    rf"(?<![\w-])(?P<tens>{'|'.join(_TENS)})[-\s](?P<ones>{'|'.join(_SMALL[1:10])})\b"
-    rf"|(?<![\w-])(?P<word>{'|'.join(sorted(_VALUES, key=len, reverse=True))})\b",
-    re.IGNORECASE,
-)
+_VALUES |= {word: 10 * number for number, word in enumerate(_TENS.split(), 2)}
 _BARE_SCALE = re.compile(rf"{GAP}(hundred|thousand|million|billion|trillion)\b")
-_FRACTION = re.compile(r"[-\s](?:half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|tenths?)\b", re.IGNORECASE)
-_COMPOUND = re.compile(r"-(?!(?:fold|class|year|month|week|day|hour|layer)s?\b)\w", re.IGNORECASE)
 _RULES: Final = read_rules(__file__, "number_rules")
 _TALK, _HALF, _MEASURED, _LABELLED, _DATING = (
     re.compile(_RULES[name], re.IGNORECASE) for name in ("talk", "half", "measured", "labelled", "dating")
 )
+_WORDED = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _RULES["worded"].items()}
 _NAMED = re.compile("|".join(_RULES["named"]))
 _COUNTED = re.compile(_RULES["counted"])
 _HEDGES: Mapping[Hedge, re.Pattern[str]] = {
     hedge: re.compile(_RULES["hedges"][hedge], re.IGNORECASE) for hedge in ("above", "below", "about")
 }
-_KNOWN_TWO = re.compile(r"\b(?:the|these|those|both|our|its|such|all|other)\s+$", re.IGNORECASE)
-_ONE_COUNTS = re.compile(
-    rf"\s(?:(?:of|in|out\sof)\s(?:the\s|these\s|those\s)?|to\s|or\s)(?:[0-9]|(?:{'|'.join(_VALUES)})\b)", re.IGNORECASE
-)
 _PERCENT = re.compile(rf"{GAP}per{GAP}?cent(?:age{GAP}points?)?\b")
 _AND_MORE = re.compile(r"\s(?:and\s)?")
-_PARTS = {
-    **{"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7},
-    **{"eighth": 8, "ninth": 9, "tenth": 10},
-}
-_SHARE = re.compile(
-    rf"(?<![\w-])(?P<count>an?|{'|'.join(_SMALL[1:10])})[-\s]"
-    r"(?P<whole>half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?)\b(?!-)",
-    re.IGNORECASE,
-)
+_ORDINALS = "half third fourth fifth sixth seventh eighth ninth tenth".split()
+_PARTS = {"halve": 2, "quarter": 4, **{word: number for number, word in enumerate(_ORDINALS, 2)}}
 _OF = re.compile(r"\s+of\b")
-_ONE_IN = re.compile(
-    rf"(?<![\w-])(?P<of>{'|'.join(_TEENS[1:])})\s(?:out\sof|in)\s(?:every\s)?"
-    rf"(?P<all>{'|'.join((*_TEENS[2:], *_TENS))})\b"
-    r"(?!\s(?:hundred|thousand))(?!-)",
-    re.IGNORECASE,
-)
-_FOLD = re.compile(rf"(?<![\w-])(?P<by>{'|'.join((*_TEENS[2:], *_TENS))})-?fold\b", re.IGNORECASE)
 # "The answer is twofold:" announces two parts.
 _HAS_PARTS = re.compile(r"\b(?:is|are)\s$")
 _ENDS = re.compile(r"\s*[:,;.]")
-_MULTIPLES = {"doubled": Decimal(2), "tripled": Decimal(3), "quadrupled": Decimal(4), "halved": Decimal("0.5")}
-_MULTIPLES["twice"] = Decimal(2)
-_TIMES_IN_WORDS = re.compile(r"\b(?:doubled|tripled|quadrupled|halved|twice(?=\s(?:as|the|that)\b))\b", re.IGNORECASE)
+_MULTIPLES = {"halved": "0.5", "doubled": "2", "twice": "2", "tripled": "3", "quadrupled": "4"}
 _ROUGH = Decimal("0.05")  # a third may be 31% to 35%
 _ROUGHLY_TIMES = Decimal("0.5")  # twofold may be 1.75 to 2.25
-_OF_A_TOTAL = re.compile(
-    rf"\s(?:out\s)?of\s(?:the\s|these\s|those\s|all\s)?(?:[0-9]|(?:{'|'.join(_VALUES)})\b)", re.IGNORECASE
-)
-_TOTAL = re.compile(
-    rf"(?:[0-9]|\b(?:{'|'.join(_VALUES)}))\s(?:out\s)?of\s(?:the\s|these\s|those\s|all\s)?$", re.IGNORECASE
-)
 _LARGEST_COUNT = 12
 
 
 def words(text: str) -> Iterator[Number]:
     """Numbers in words: "twelve", "twenty-five", "one hundred and four"."""
     done = 0
-    for match in _WORD.finditer(text):
+    for match in _WORDED["word"].finditer(text):
         if match.start() < done:
             continue
         value, end, exponent = _spelt(text, match)
@@ -125,8 +92,8 @@ def _spelt(text: str, match: re.Match[str]) -> tuple[Decimal, int, int]:
     while scale := _BARE_SCALE.match(text, end):
         total, end, exponent = total + Decimal(value).scaleb(_SCALES[scale[1]]), scale.end(), _SCALES[scale[1]]
         following = _AND_MORE.match(text, end)
-        more = _WORD.match(text, following.end()) if following and exponent <= _SCALES["thousand"] else None
-        if more is None or _FRACTION.match(text, more.end()):
+        more = _WORDED["word"].match(text, following.end()) if following and exponent <= _SCALES["thousand"] else None
+        if more is None or _WORDED["fraction"].match(text, more.end()):
             return total, end, exponent
         value, end, exponent = _spelt_value(more), more.end(), 0
     return total + value, end, exponent
@@ -138,35 +105,34 @@ def _spelt_value(match: re.Match[str]) -> int:
 
 def shares(text: str) -> Iterator[Number]:
     """Shares and ratios in words: two thirds, half of, one in five, twofold, doubled, twice as."""
-    for match in _SHARE.finditer(text):
+    for match in _WORDED["share"].finditer(text):
         count, whole = match["count"].casefold(), match["whole"].casefold()
         if count not in ("a", "an") or whole.startswith(("hal", "quarter")) or _OF.match(text, match.end()):
             parts = Decimal(_VALUES.get(count, 1))
             yield Number(*match.span(), parts / _PARTS[whole.removesuffix("s")], _ROUGH, worded=True)
     for match in _HALF.finditer(text):
         yield Number(*match.span(), Decimal("0.5"), _ROUGH, worded=True)
-    for match in _ONE_IN.finditer(text):
+    for match in _WORDED["one_in"].finditer(text):
         first, second = (_VALUES[match[name].casefold()] for name in ("of", "all"))
         if 0 < first < second:
             yield Number(*match.span(), Decimal(first) / second, _ROUGH, worded=True)
-    for match in _FOLD.finditer(text):
+    for match in _WORDED["fold"].finditer(text):
         if _HAS_PARTS.search(text, max(0, match.start() - 8), match.start()) and _ENDS.match(text, match.end()):
             continue
         yield Number(*match.span(), Decimal(_VALUES[match["by"].casefold()]), _ROUGHLY_TIMES, worded=True)
-    for match in _TIMES_IN_WORDS.finditer(text):
-        word = match[0].casefold()
-        rough = _ROUGH if word == "halved" else _ROUGHLY_TIMES
-        yield Number(*match.span(), _MULTIPLES[word], rough, worded=True)
+    for match in _WORDED["times"].finditer(text):
+        times = Decimal(_MULTIPLES[match[0].casefold()])
+        yield Number(*match.span(), times, _ROUGHLY_TIMES if times > 1 else _ROUGH, worded=True)
 
 
 def counts(text: str, number: Number) -> bool:
     """Whether a number in words counts things in the experiment or a source, not the text's own points."""
     before, after = text[max(0, number.start - 12) : number.start], text[number.end : number.end + 60]
-    if _FRACTION.match(after) or _COMPOUND.match(after):
+    if _WORDED["fraction"].match(after) or _WORDED["compound"].match(after):
         return False
     if number.value == 1:
-        return bool(_ONE_COUNTS.match(after))
-    if number.value == 2 and _KNOWN_TWO.search(before):
+        return bool(_WORDED["one_counts"].match(after))
+    if number.value == 2 and _WORDED["known_two"].search(before):
         return False
     return not _TALK.match(after)
 
@@ -177,7 +143,7 @@ def measures(text: str, number: Number) -> bool:
     return (
         number.value > _LARGEST_COUNT
         or number.scale == "percent"
-        or bool(_MEASURED.match(after) or _OF_A_TOTAL.match(after) or _TOTAL.search(before))
+        or bool(_MEASURED.match(after) or _WORDED["of_a_total"].match(after) or _WORDED["total"].search(before))
     )
 
 
@@ -256,11 +222,10 @@ def given_numbers(text: str) -> tuple[Number, ...]:
     found = list(_unnamed(text))
     # "10 000" is one number or two.
     found += [
-        part
+        Number(*match.span(), *_value(match[0], 0))
         for number in found
         if re.search(GAP, text[number.start : number.end])
-        for match in re.finditer(r"[0-9]+(?:\.[0-9]+)?", text[number.start : number.end])
-        for part in [Number(number.start + match.start(), number.start + match.end(), *_value(match[0], 0))]
+        for match in re.compile(r"[0-9]+(?:\.[0-9]+)?").finditer(text, number.start, number.end)
     ]
     found += [thousands for number in found if (thousands := pointed_thousands(text, number))]
     found += [*words(text), *_ratios(text), *shares(text)]
@@ -347,26 +312,26 @@ def _hedge(text: str, number: Number) -> Hedge:
 
 _SIGN = re.compile(r"(?<![-=<])([=<>\u2264\u2265\u2a7d\u2a7e])[ \u00a0\u2009\u202f$]{0,3}$")
 _SIGNS: dict[str, Literal["=", "<", ">"]] = {
-    **{"=": "=", "<": "<", ">": ">", "\u2264": "<", "\u2265": ">", "\u2a7d": "<", "\u2a7e": ">"}
+    "=": "=",
+    **dict.fromkeys("<\u2264\u2a7d", "<"),
+    **dict.fromkeys(">\u2265\u2a7e", ">"),
 }
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,20}$")
 
 
 def _with_signs(text: str, numbers: list[Number]) -> list[Number]:
     """The numbers with the relation sign before each, where there is one; the end of a tag is none."""
-    found = list(numbers)
     for place, number in enumerate(numbers):
         sign = _SIGN.search(text, max(0, number.start - 6), number.start)
         if sign and not (sign[1] == ">" and _TAG.search(text, max(0, sign.start() - 24), sign.start())):
-            found[place] = replace(number, sign=_SIGNS[sign[1]])
-    return found
+            numbers[place] = replace(number, sign=_SIGNS[sign[1]])
+    return numbers
 
 
 def _sharing_percent(text: str, numbers: list[Number]) -> list[Number]:
     """Apply a final percent sign to preceding numbers: "70 to 72.5%", "91.2, 89.7 and 93.1%"."""
-    shared = list(numbers)
-    for index in range(len(shared) - 2, -1, -1):
-        here, after = shared[index], shared[index + 1]
+    for index in range(len(numbers) - 2, -1, -1):
+        here, after = numbers[index], numbers[index + 1]
         if here.scale == "plain" and after.scale != "plain" and _JOINED.fullmatch(text[here.end : after.start]):
-            shared[index] = replace(here, scale="either")
-    return shared
+            numbers[index] = replace(here, scale="either")
+    return numbers

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Literal
 
 from ...documents.marker_escaping import as_written
 from ...experiment import Experiment
-from ...roles.protocols import Source
+from ...roles.protocols import PassageSentence, Source
 from ...text.words import STOP_WORDS, stem
 from ..markers import sentence_at
 from .findings import Finding, shown
@@ -67,15 +67,10 @@ class NumberTrace:
 
     def as_dict(self, text: str) -> dict[str, Any]:
         """The plain form of the JSON output; `text` is the text that the span refers to."""
-        record: dict[str, Any] = {"text": text[self.start : self.end], "start": self.start, "end": self.end}
-        if self.origin is None:
-            return {**record, "found": None}
-        origin = self.origin
-        place = (
-            {"path": origin.path} if origin.path else {"evidence_id": origin.evidence_id, "chunk_id": origin.chunk_id}
-        )
-        common = {"words": self.words, "passages": self.passages, "fields": self.fields}
-        return {**record, "found": {**place, "start": origin.start, "end": origin.end, "how": self.how, **common}}
+        found = {"how": self.how, "words": self.words, "passages": self.passages, "fields": self.fields}
+        place = {name: value for name, value in asdict(self.origin).items() if value != ""} if self.origin else {}
+        span = {"text": text[self.start : self.end], "start": self.start, "end": self.end}
+        return {**span, "found": place | found if place else None}
 
 
 def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) -> list[NumberTrace]:
@@ -108,14 +103,12 @@ def number_findings(
     found: list[Finding] = []
     for trace in trace_numbers(text, sources, experiment):
         if trace.origin is None:
-            said = (
-                f"comes from {trace.elsewhere}, which the sentence does not cite."
-                if trace.elsewhere
-                else f"is neither in the {given} nor in a source that the sentence cites."
-            )
+            said = f"is neither in the {given} nor in a source that the sentence cites."
+            if trace.elsewhere:
+                said = f"comes from {trace.elsewhere}, which the sentence does not cite."
             around = shown(text[max(0, trace.start - 40) : trace.end + 25])
             message = f'The number {text[trace.start : trace.end]} ("{around}") {said}'
-            ids = (trace.elsewhere,) if trace.elsewhere else ()
+            ids = tuple(filter(None, [trace.elsewhere]))
             found.append(Finding("number-not-found", message, (trace.start, trace.end), ids))
     return found
 
@@ -173,18 +166,13 @@ class _Index:
             high = bisect_right(self._sizes, float(target) + reach * 1.001)
             middle = bisect_left(self._sizes, float(target))
             for item, place in self._given[max(low, middle - _COMPARED) : min(high, middle + _COMPARED)]:
-                if (
-                    item.number.scale not in kinds
-                    or item.number.bounds(claim)
-                    or (kinds == ("plain",) and factor == 1 and item.ratio_only and claim.scale == "percent")
-                ):
+                number = item.number
+                code = kinds == ("plain",) and factor == 1 and item.ratio_only and claim.scale == "percent"
+                if number.scale not in kinds or number.bounds(claim) or code:
                     continue
-                how = _match(claim, item.number.value * factor, item.number.unit * factor)
-                if how is None:
-                    continue
-                rank = (0 if how == "equal" else 1) + (0 if factor != 1 or item.number.scale == claim.scale else 2)
-                if best is None or (rank, place) < best[:2]:
-                    best = (rank, place, item, how)
+                if how := _match(claim, number.value * factor, number.unit * factor):
+                    rank = (0 if how == "equal" else 1) + (0 if factor != 1 or number.scale == claim.scale else 2)
+                    best = min(best or (rank, place, item, how), (rank, place, item, how), key=lambda found: found[:2])
         return (best[2], best[3]) if best else None
 
 
@@ -260,24 +248,16 @@ def _noun_after(text: str, number: Number) -> str:
 def _source_index(source: Source) -> _Index:
     """The numbers in a source's chunk and in sentences of other chunks shown with it."""
     evidence = source.evidence
-    given = [
-        _Given(
-            number,
-            Origin("", evidence.id, evidence.chunk_id, number.start, number.end),
-            ratio_only=False,
-            context=(source.text, number.start, number.end),
-        )
-        for number in given_numbers(source.text)
-    ]
-    for sentence in source.beyond:
+    given: list[_Given] = []
+    whole = PassageSentence(evidence.chunk_id, 0, len(source.text), source.text)
+    for sentence in (whole, *source.beyond):
         # If markup was removed, only the sentence that contains a number is known, not its exact position.
         uncut = len(sentence.text) == sentence.end - sentence.start
         for number in given_numbers(sentence.text):
             span = (number.start, number.end) if uncut else (0, sentence.end - sentence.start)
             start, end = (sentence.start + position for position in span)
             place = Origin("", evidence.id, sentence.chunk_id, start, end)
-            context = (sentence.text, number.start, number.end)
-            given.append(_Given(number, place, ratio_only=False, context=context))
+            given.append(_Given(number, place, False, (sentence.text, number.start, number.end)))
     return _Index(given)
 
 
@@ -296,14 +276,14 @@ def _experiment_numbers(experiment: Experiment) -> Iterator[_Given]:
         code = path.startswith("experiment_code")
         if isinstance(value, str):
             for number in given_numbers(value):
-                context = (value, number.start, number.end)
-                yield _Given(number, Origin(path, start=number.start, end=number.end), code, context)
+                place = number.start, number.end
+                yield _Given(number, Origin(path, "", "", *place), code, (value, *place))
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             for number in given_numbers(repr(value)):
                 yield _Given(number, Origin(path), code, f"{path}: {value!r}")
         elif isinstance(value, list) and not path.startswith("_"):
-            said_of_list = f"{path}: a list of {len(value)}"
-            yield _Given(Number(0, 0, Decimal(len(value)), Decimal(1)), Origin(path), True, said_of_list)
+            size = Number(0, 0, Decimal(len(value)), Decimal(1))
+            yield _Given(size, Origin(path), True, f"{path}: a list of {len(value)}")
     # Field names contain numbers too: top_5_accuracy.
     for path, _ in leaves:
         for number in given_numbers(re.sub(r"\[\d+\]", "", path)):

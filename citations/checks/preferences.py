@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from ...text.words import read_rules
-from ..quotations import quoted_spans
+from ..markers import quoted_spans
 from .findings import Finding
 
 PreferenceKind = Literal["ban", "term", "spelling", "note"]

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...roles.protocols import Source
-from ..markers import MARKER, sentences
-from ..quotations import quoted_spans
+from ..markers import MARKER, quoted_spans, sentences
 from .fabricated_citations import NEEDED
 from .findings import Finding, shown
 from .unicode_folding import fold

@@ -25,7 +25,7 @@ from ...documents.plain_text import format_quote
 from ...plurals import counted
 from ...text.words import read_rules
 from ..checks.support_findings import DOUBTFUL
-from ..marking import MARKS
+from ..citation_styles import MARKS
 from .report_html import Link, doi_html, non_overlapping, reference_html, section_html, shown_text, zotero_html
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from ...documents.pandoc import PandocError, pandoc
 from ...text.sentences import replace_spans
 from ..citation_styles import CitationPlace, Rendered, pandoc_key
 from ..cited_works import LATEX_CITATION
-from ..csl_styles import read_style
+from ..references import read_style
 from ..user_citations import UserCitation
 from .latex_output import with_printable_characters
 from .section_files import ExportError, without_title

@@ -17,8 +17,7 @@ from typing import Any, Final
 from ...documents.marker_escaping import as_written
 from ...documents.safe_files import FileRefusedError, read_regular
 from ...experiment import PLOT_FILE, Experiment, Plot
-from ..markers import SpanSet
-from ..quotations import quoted_spans
+from ..markers import SpanSet, quoted_spans
 
 MOST_BYTES: Final = 20_000_000
 _BITMAP: Final = frozenset({"md", "html", "tex", "docx", "odt"})

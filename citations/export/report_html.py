@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from ...documents.paper_names import is_zotero_address
 from ...text.sentences import replace_spans
-from ..marking import MARKS
+from ..citation_styles import MARKS
 
 if TYPE_CHECKING:
     from markdown_it.rules_core import StateCore

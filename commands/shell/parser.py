@@ -9,9 +9,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from glob import escape, glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from ... import api
 from ..output import notice
 
 if TYPE_CHECKING:
@@ -228,24 +230,10 @@ def suggestions(typed: str, listed: Mapping[int, str], keys: Sequence[str]) -> l
     if takes == "paper":
         by_key = {key: number for number, key in listed.items()}
         ordered = [*by_key, *(key for key in keys if key not in by_key)]
-        return [
-            (key, f"number {by_key[key]}" if key in by_key else "")
-            for key in ordered
-            if rest.casefold() in key.casefold()
-        ]
+        near = (key for key in ordered if rest.casefold() in key.casefold())
+        return [(key, f"number {by_key[key]}" if key in by_key else "") for key in near]
     if takes == "section":
-        from ...api.run_options import SECTIONS
-
-        return [(kind, spec.purpose) for kind, spec in SECTIONS.items() if kind.startswith(rest.casefold())]
-    return _files(rest) if takes == "file" else []
-
-
-def _files(begun: str) -> list[tuple[str, str]]:
-    given = Path(begun)
-    folder = given if begun.endswith("/") else given.parent
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError:
-        return []
-    shown = [f"{entry}/" if entry.is_dir() else str(entry) for entry in entries]
-    return [(path, "") for path in shown if path.startswith(begun)]
+        kinds = api.run_options.SECTIONS.items()
+        return [(kind, spec.purpose) for kind, spec in kinds if kind.startswith(rest.casefold())]
+    files = sorted(glob(f"{escape(rest)}*")) if takes == "file" else []  # noqa: PTH207  # of any folder, as typed
+    return [(f"{file}/" if Path(file).is_dir() else file, "") for file in files]

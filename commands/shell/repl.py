@@ -10,13 +10,15 @@ import os
 import re
 import signal
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, TypeVar
 
+from ... import api
 from ...errors import DONE, PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError, ExitCode, PausedError
 from ..output import notice, result
-from . import display, paper_commands, research_commands
+from . import shell_commands
 from .parser import WORDS, CommandName, Lines, NotUnderstood, ShellRequest, parse
-from .shell_state import NotNowError, Shell, ShellState, require
+from .shell_state import NotNowError, Shell, ShellState, failure, require, stage
 
 Action = Callable[[Shell, str], Awaitable[ShellState]]
 T = TypeVar("T")
@@ -41,11 +43,9 @@ async def converse(shell: Shell, lines: Lines) -> ExitCode:
         if request is None:
             continue
         if isinstance(request, NotUnderstood):
-            from ...api.conversation import is_remark  # slow import
-
-            request = ShellRequest("ask", line.strip()) if is_remark(line) else request
+            request = ShellRequest("ask", line.strip()) if api.conversation.is_remark(line) else request
         if isinstance(request, NotUnderstood):
-            display.failure(request.message)
+            failure(request.message)
             code = WRONG_INPUT
             continue
         if request.command == "quit":
@@ -61,7 +61,7 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
     try:
         require(shell.state, request.command)
     except CiteloomError as error:
-        display.failure(str(error))
+        failure(str(error))
         return error.exit_code
     if request.command == "resume":
         resumed = parse(shell.state.paused)
@@ -80,15 +80,14 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
     except PausedError as error:
         return _pause(shell, given, _with_stage(error, error.message))
     except CiteloomError as error:
-        display.failure(_with_stage(error, str(error)))
+        failure(_with_stage(error, str(error)))
         return error.exit_code
     except Exception as error:  # the shell survives our own bugs and reports them as `cli.py` does
         if os.environ.get("CITELOOM_DEBUG"):
             raise
         message = " ".join(str(error).split())
-        display.failure(
-            f"Unexpected {type(error).__name__}: {message} (set CITELOOM_DEBUG=1 for the traceback; please report it)."
-        )
+        hint = "set CITELOOM_DEBUG=1 for the traceback; please report it"
+        failure(f"Unexpected {type(error).__name__}: {message} ({hint}).")
         return UNEXPECTED
     return DONE
 
@@ -103,7 +102,7 @@ def _pause(shell: Shell, request: ShellRequest, why: str) -> ExitCode:
         notice(f"{why}.")
         return PAUSED
     shell.state = shell.state.paused_at(request.line)
-    display.stage("⏸️ ", f"{why.rstrip('.')}. Completed calls are saved; `resume` continues.")
+    stage("⏸️ ", f"{why.rstrip('.')}. Completed calls are saved; `resume` continues.")
     return PAUSED
 
 
@@ -137,17 +136,17 @@ async def show_help(shell: Shell, _: str) -> ShellState:
 
 
 ACTIONS: Final[dict[CommandName, Action]] = {
-    "research": research_commands.research,
-    "ask": research_commands.ask,
-    "improve": research_commands.improve,
-    "find": paper_commands.find,
-    "sem-search": paper_commands.sem_search,
-    "list": paper_commands.list_papers,
-    "summary": paper_commands.summary,
-    "open": paper_commands.open_paper,
-    "save": paper_commands.save,
-    "section": paper_commands.section,
-    "rebuild-index": paper_commands.rebuild_index,
+    "research": partial(shell_commands.answer, kind="question"),
+    "ask": partial(shell_commands.answer, kind="follow-up"),
+    "improve": partial(shell_commands.answer, kind="improve"),
+    "find": shell_commands.find,
+    "sem-search": shell_commands.sem_search,
+    "list": shell_commands.list_papers,
+    "summary": shell_commands.summary,
+    "open": shell_commands.open_paper,
+    "save": shell_commands.save,
+    "section": shell_commands.section,
+    "rebuild-index": shell_commands.rebuild_index,
     "help": show_help,
 }
 RESUMABLE: Final[frozenset[CommandName]] = frozenset({"research", "ask", "improve", "section", "rebuild-index"})
@@ -166,14 +165,10 @@ async def require_question(shell: Shell, text: str) -> None:
     words = text.split()
     if len(words) > _MOST_WORDS or not text.isascii() or "?" in text or words[0].casefold() in _ASKING:
         return
-    from ...api.conversation import is_remark
-
-    if is_remark(text):
+    if api.conversation.is_remark(text):
         return
     session = await shell.session()
-    from ...api.library_search import aunknown_words
-
-    unknown = await aunknown_words(session, words)
+    unknown = await api.library_search.aunknown_words(session, words)
     if unknown:
         named = " and ".join(f"'{word}'" for word in unknown)
         verb = "occurs" if len(unknown) == 1 else "occur"

@@ -1,4 +1,4 @@
-"""The shell's library, opened while the first line is typed, and its states; each command returns the next one.
+"""The shell's output, its library, opened while a line is typed, and its states; each command returns the next one.
 
     initial --list, find--> listed          (numbers)
     initial --sem-search--> sem-search      (numbers, a draft to save)
@@ -13,17 +13,19 @@ saved, improved and opened. A new result ends a pause; commands that only show p
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...api.homes import Home, chunk_counts, open_home
 from ...errors import CiteloomError, InputError
 from ...settings.config import LOCAL_EMBEDDING, Settings
-from ..output import notice
-from . import display
+from ..output import notice, result
+from ..run_display import show_markdown
 from .parser import CommandName
 
 if TYPE_CHECKING:
@@ -81,9 +83,8 @@ def require(state: ShellState, command: CommandName) -> None:
     if command == "improve" and state.name != "research":
         raise NotNowError("There is no answer to improve.", help="Ask with 'research QUESTION' first.")
     if command == "save" and state.draft is None:
-        raise NotNowError(
-            "There is nothing to save.", help="'research', 'sem-search' and 'section' give something that can be saved."
-        )
+        help = "'research', 'sem-search' and 'section' give something that can be saved."
+        raise NotNowError("There is nothing to save.", help=help)
     if command == "resume" and not state.paused:
         raise NotNowError("Nothing is paused.", help="'resume' continues an answer that Ctrl-C interrupted.")
 
@@ -122,9 +123,7 @@ class Opening:
     """
 
     def __init__(self, settings: Settings, home: Home) -> None:
-        self._settings = settings
-        self._home = home
-        self._manager: AbstractContextManager[Session] | None = None
+        self._settings, self._home, self._stack = settings, home, ExitStack()
         self._task: asyncio.Task[Session] | None = None
         self._waiting = 0
 
@@ -164,13 +163,10 @@ class Opening:
     async def close(self) -> None:
         if self._task is not None:
             await asyncio.wait([self._task])
-        if self._manager is not None and self.opened() is not None:
-            await asyncio.to_thread(self._manager.__exit__, None, None, None)
+        await asyncio.to_thread(self._stack.close)
 
     def _open(self) -> Session:
-        manager = open_home(self._settings, self._home, notice, create=False)
-        session = manager.__enter__()
-        self._manager = manager
+        session = self._stack.enter_context(open_home(self._settings, self._home, notice, create=False))
         if self._settings.embedding_model == LOCAL_EMBEDDING:
             session.library.embedding.count_tokens("ready")  # loads the tokenizer, so the first search need not wait
         return session
@@ -180,7 +176,7 @@ class Opening:
             return
         error = task.exception()
         if isinstance(error, CiteloomError) and not self._waiting:
-            display.failure(str(error))
+            failure(str(error))
 
 
 @dataclass
@@ -202,3 +198,30 @@ class Shell:
         if self.opening.opened() is None:
             notice("Opening the library...")
         return await self.opening.session()
+
+
+_SIGNS = {"🔍": "", "📚": "", "✍️ ": "", "❌": "Error:", "⚠️ ": "Note:", "💾": "", "✅": "", "💡": "", "⏸️ ": "", "📝": ""}
+
+
+def sign(emoji: str) -> str:
+    """The emoji if the output can show it, else its text form, followed by a space."""
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    mark = emoji if encoding.startswith("utf") else _SIGNS[emoji]
+    return f"{mark} " if mark else ""
+
+
+def stage(emoji: str, text: str) -> None:
+    notice(f"{sign(emoji)}{text}")
+
+
+failure, warning = partial(stage, "❌"), partial(stage, "⚠️ ")
+
+
+def panel(title: str, markdown: str) -> None:
+    """Print a result: framed markdown on a terminal, plain elsewhere."""
+    show_markdown(f"{markdown.strip()}\n", title=f"{sign('📝')}{title}")
+
+
+def next_steps(steps: Sequence[str]) -> None:
+    if sys.stdout.isatty():
+        result("\n".join([f"{sign('💡')}Next steps:", *(f"• {step}" for step in steps)]))

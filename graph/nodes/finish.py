@@ -19,7 +19,6 @@ from ...drafts.written_draft import (
     draft_from,
     relocate_verdicts,
     verdicts_from,
-    with_chosen_quotes,
 )
 from ...evidence_tables.stored_tables import table_lines
 from ...experiment import SECTION_KINDS, SectionKind, parse_experiment
@@ -72,7 +71,7 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
     """The latest draft, cleaned for the reader; `earlier` are a paper's previous sections by name."""
     brief, lost = await brief_of(state, session)
     draft = draft_from(state["draft"])
-    sources = with_chosen_quotes(brief.citable, draft)
+    sources = brief.citable
     search = None
     if "question" in state:
         given = cast(ResearchState, state)

@@ -35,7 +35,6 @@ from ...drafts.written_draft import (
     draft_record,
     judge_text,
     verdicts_from,
-    with_chosen_quotes,
 )
 from ...plurals import counted
 from ...roles.protocols import Brief, Draft
@@ -170,7 +169,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
 
 def _as_shown(draft: Draft, brief: Brief, keys: Sequence[str]) -> str:
     """The text as the reader will see it, without foreign citations: this is what is judged."""
-    sources = with_chosen_quotes(brief.citable, draft)
+    sources = brief.citable
     return replace_invalid_citations(
         draft.text, sources, brief.experiment.words, known_keys=keys, word_for_word=brief.word_for_word
     )[0]
@@ -181,7 +180,7 @@ async def _judged(
 ) -> list[VerdictRecord]:
     """Judge the draft's sentences that have no verdict yet."""
     roles = await session.roles(runtime)
-    sources = with_chosen_quotes(brief.citable, draft)
+    sources = brief.citable
     text = await asyncio.to_thread(_as_shown, draft, brief, keys)
     new = await judge_text(roles.judge, text, sources, verdicts_from(state.get("verdicts", [])))
     verdicts = verdicts_from([*state.get("verdicts", []), *new])

@@ -11,7 +11,7 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -123,7 +123,7 @@ TIMEOUT_AFTER_REASON = 3.0
 TIMEOUT_AFTER_DONE = 0.3
 
 
-class StreamedResponse:
+class _StreamedResponse:
     """The part of an answer received so far; `whole` returns it in the format of an unstreamed response."""
 
     def __init__(self) -> None:
@@ -179,12 +179,13 @@ class StreamedResponse:
         return {"choices": [{"message": message, "finish_reason": self._finish}], "usage": self._usage}
 
 
-async def answer_pieces(response: Any, answer: StreamedResponse) -> AsyncGenerator[str, None]:
-    """Yield the text pieces of an answer and collect it in `answer`; closes the response at the end.
+async def read_stream(response: Any, say: Callable[[str], None]) -> dict[str, Any]:
+    """The answer in an event stream as in an unstreamed response; `say` receives its text piece by piece.
 
     Raises `ServerRefusalError` for an error event, `BrokenAnswerError` for an invalid chunk, ConnectionError, and
     errors of the HTTP client.
     """
+    answer = _StreamedResponse()
     until: float | None = None
     now = asyncio.get_running_loop().time
     try:
@@ -195,16 +196,16 @@ async def answer_pieces(response: Any, answer: StreamedResponse) -> AsyncGenerat
                     answer.ended, until = True, now() + TIMEOUT_AFTER_DONE
                     continue  # read on to the end of the body
                 if data and (piece := answer.add(parse_object(data, "a chunk"))):
-                    yield piece
+                    say(piece)
+                    await asyncio.sleep(0)  # lets listeners run even if the whole answer arrived at once
                 if answer.ended and until is None:
                     until = now() + TIMEOUT_AFTER_REASON
     except BrokenAnswerError:
         if not answer.ended:
             raise
-    finally:
-        await response.aclose()
     if not answer.ended:
         raise ConnectionError("the stream ended before the answer was complete")
+    return answer.whole()
 
 
 async def _next(lines: AsyncIterator[bytes], until: float | None) -> bytes | None:

@@ -10,8 +10,7 @@ from pydantic import Field, field_validator
 
 from ...documents.chunking import Window, WindowSentence
 from ...models.context_size import WHOLE
-from ..cell_protocols import COLUMN_KINDS, CellReading, ColumnKind, RowReading, StudyReading, TableColumn
-from ..protocols import PaperCard
+from ..protocols import COLUMN_KINDS, CellReading, ColumnKind, PaperCard, RowReading, StudyReading, TableColumn
 from .chat_reader import merge_sentences
 from .prompt_format import estimate_tokens, fence, one_line, present_lines, present_windows, window_sentences
 from .structured_output import ChatRole, StructuredAnswer, in_batches, lowercase, parse_numbers
@@ -36,8 +35,7 @@ class PlannedColumn(StructuredAnswer):
     @field_validator("kind", mode="before")
     @classmethod
     def _known_kind(cls, value: object) -> object:
-        plain = lowercase(value)
-        return plain if plain in COLUMN_KINDS else "text"
+        return plain if (plain := lowercase(value)) in COLUMN_KINDS else "text"
 
 
 class ColumnPlan(StructuredAnswer):
@@ -52,6 +50,12 @@ class DisputedClaims(StructuredAnswer):
     claims: list[str] = Field(description="One sentence each.")
 
 
+def _text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value) if isinstance(value, int | float) else value
+
+
 class ReadCell(StructuredAnswer):
     """A cell as the model returns it."""
 
@@ -62,13 +66,7 @@ class ReadCell(StructuredAnswer):
     formula: str = Field("", description="Arithmetic on printed numbers, or empty.")
     sentences: list[int] = Field(description="Numbers of the sentences that state it.")
 
-    @field_validator("value", "unit", "condition", "formula", mode="before")
-    @classmethod
-    def _as_text(cls, value: Any) -> Any:
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        return "" if value is None else str(value) if isinstance(value, int | float) else value
-
+    _as_text = field_validator("value", "unit", "condition", "formula", mode="before")(_text)
     _as_numbers = field_validator("sentences", mode="before")(parse_numbers)
 
 
@@ -78,10 +76,7 @@ class ReadStudy(StructuredAnswer):
     study: str = Field("", description="Its name; empty if it is the only one.")
     cells: list[ReadCell] = Field(description="The cells that the passages state.")
 
-    @field_validator("study", mode="before")
-    @classmethod
-    def _as_text(cls, value: Any) -> Any:
-        return "" if value is None else value
+    _as_text = field_validator("study", mode="before")(_text)
 
 
 class ReadRow(StructuredAnswer):
@@ -119,9 +114,9 @@ class ChatCellReader(ChatRole):
             )
             for item in (plan.columns if plan else [])
         ]
-        if not names:
-            return tuple({column.name.casefold(): column for column in planned}.values())[:_MOST_COLUMNS]
         by_name = {column.name.casefold(): column for column in planned}
+        if not names:
+            return tuple(by_name.values())[:_MOST_COLUMNS]
         return tuple(by_name.get(name.casefold(), TableColumn(name)) for name in names)
 
     async def propose_claims(self, topic: str, cards: Sequence[PaperCard], most: int) -> tuple[str, ...]:
@@ -194,8 +189,5 @@ def _cell(item: ReadCell, columns: dict[str, TableColumn], sentences: Sequence[W
         value = next((option for option in column.options if option.casefold() == value.casefold()), "")
     if column.kind == "yes/no":
         value = value.casefold() if value.casefold() in ("yes", "no") else ""
-    if not value:
-        return None
-    spans = merge_sentences(named)
     unit, condition, formula = map(one_line, (item.unit, item.condition, item.formula))
-    return CellReading(column.name, value, unit, condition, formula, spans)
+    return CellReading(column.name, value, unit, condition, formula, merge_sentences(named)) if value else None

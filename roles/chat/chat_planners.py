@@ -28,7 +28,7 @@ from .prompt_format import (
     present_turns,
     shorten,
 )
-from .structured_output import ChatRole, StructuredAnswer, repair_json
+from .structured_output import ChatRole, StructuredAnswer, lowercase, repair_json
 
 # Shares of the context size left after the instructions; the rest is for later turns.
 EVIDENCE_SHARE: Final = 0.6
@@ -115,13 +115,7 @@ def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage
         identifier = given if given and given not in used else f"call_{len(earlier)}_{index}"
         used.add(identifier)
         calls.append(tool_call(name=name, args=arguments, id=identifier))
-    return AIMessage(
-        content=message.content,
-        tool_calls=calls,
-        response_metadata=message.response_metadata,
-        usage_metadata=message.usage_metadata,
-        id=message.id,
-    )
+    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []})
 
 
 MOST_NEEDS: Final = 7
@@ -140,8 +134,7 @@ class PlannedNeed(StructuredAnswer):
     @field_validator("asks", mode="before")
     @classmethod
     def _known_kind(cls, value: Any) -> Any:
-        said = value.strip(" .").lower() if isinstance(value, str) else value
-        return said if said in get_args(Asks) else "finding"
+        return said if (said := lowercase(value)) in get_args(Asks) else "finding"
 
     @field_validator("queries", mode="before")
     @classmethod
@@ -171,7 +164,7 @@ class ChatNeedsPlanner(ChatRole):
 
     fallback: NeedsPlanner
 
-    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> NeedsPlan:
+    async def needs(self, brief: Brief, papers: Sequence[str]) -> NeedsPlan:
         """Two to seven needs; the fallback's if the model gave no valid plan."""
         instructions = self.prompts["needs_system"].render(most=MOST_NEEDS)
         wishes = self.wishes(brief)
@@ -182,15 +175,12 @@ class ChatNeedsPlanner(ChatRole):
             QuestionPlan if isinstance(brief, AnswerBrief) else SectionPlan,
             # The same question, typed differently or asked after unrelated papers were added, gets the cached plan, so
             # nothing is read again.
-            cache_messages=[
-                system,
-                HumanMessage(plain_wording(wishes + self._task(brief, titles, instructions))),
-            ],
+            cache_messages=[system, HumanMessage(plain_wording(wishes + self._task(brief, titles, instructions)))],
         )
         if plan is not None and (planned := number_needs(plan.needs)):
             return NeedsPlan(planned, _KINDS.get(plan.kind.lower()) if isinstance(plan, QuestionPlan) else None)
         self.note("The planner gave no valid plan of needs in two attempts; rules were used instead.")
-        return await self.fallback.needs(brief, papers)
+        return await self.fallback(brief, papers)
 
     def _task(self, brief: Brief, papers: Sequence[str], system: str) -> str:
         room = self.room
@@ -211,11 +201,10 @@ class ChatNeedsPlanner(ChatRole):
 def number_needs(planned: Sequence[PlannedNeed]) -> tuple[Need, ...]:
     """The first seven needs with ids; a need without a usable query uses its own text as query."""
     needs: list[Need] = []
-    for item in planned[:MOST_NEEDS]:
+    for number, item in enumerate(planned[:MOST_NEEDS], 1):
         text = one_line(item.need)[:_LONGEST]
         queries = [one_line(query)[:_LONGEST] for query in item.queries if any(map(str.isalpha, query))]
-        distinct = tuple(dict.fromkeys(queries))[:MOST_QUERIES]
-        needs.append(Need(f"N{len(needs) + 1}", text, distinct or (text,), item.asks))
+        needs.append(Need(f"N{number}", text, tuple(dict.fromkeys(queries))[:MOST_QUERIES] or (text,), item.asks))
     return tuple(needs)
 
 

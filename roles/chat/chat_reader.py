@@ -57,7 +57,9 @@ class ChatReader(ChatRole):
         if self.room.size is None:
             return await self._read(purpose, windows)
         beside = [str(message.content) for message in self._messages(purpose, purpose.text, "", len(windows))]
-        parts = list(_parts(windows, self.room.left(WHOLE, *beside)))
+        tokens = self.room.left(WHOLE, *beside)
+        pieces = [piece for window in windows for piece in _pieces(window, tokens)]
+        parts = in_batches(pieces, lambda piece: {piece.id: _tokens(piece)}, tokens, len(pieces))
         readings = await gather_all(self._read(purpose, part) for part in parts)
         found = sorted((item for reading in readings for item in reading), key=lambda item: -item.score)
         return Findings(found, (name for reading in readings for name in reading.unreadable))
@@ -120,18 +122,13 @@ class ChatReader(ChatRole):
         return [SystemMessage(self.prompts["reader_system"].render(words=self.statement_words)), HumanMessage(task)]
 
 
-def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
-    """Split the windows, in order, into parts of about `tokens`; cuts larger windows between chunks."""
-    part: list[Window] = []
-    for window in windows:
-        whole = estimate_tokens(present_windows([window])) <= tokens
-        for piece in [window] if whole else [replace(window, chunks=(chunk,)) for chunk in window.chunks]:
-            if part and estimate_tokens(present_windows([*part, piece])) > tokens:
-                yield part
-                part = []
-            part.append(piece)
-    if part:
-        yield part
+def _tokens(window: Window) -> int:
+    return estimate_tokens(present_windows([window]))
+
+
+def _pieces(window: Window, tokens: int) -> list[Window]:
+    """The window, or each of its chunks if it exceeds `tokens`."""
+    return [window] if _tokens(window) <= tokens else [replace(window, chunks=(chunk,)) for chunk in window.chunks]
 
 
 def most_findings(windows: int) -> int:
@@ -189,10 +186,13 @@ def _check_sentences(reading: PassageReading, count: int) -> None:
         raise ValueError(f"none of the sentences named is in the passages, which have 1 to {count}")
 
 
-_STATEMENT: Final = ("statement", "finding", "summary", "text")
-_SENTENCES: Final = ("sentences", "sentence", "sentence_numbers", "numbers")
-_NEED: Final = ("need", "need_id", "needs", "need_ids")
-_SCORE: Final = ("score", "relevance")
+_NAMES: Final = {
+    "statement": ("statement", "finding", "summary", "text"),
+    "sentences": ("sentences", "sentence", "sentence_numbers", "numbers"),
+    "need": ("need", "need_id", "needs", "need_ids"),
+    "score": ("score", "relevance"),
+}
+_NOTHING: Final = frozenset({"", "none", "[]", "{}"})
 _NEED_ID: Final = re.compile(r"\bN?(\d{1,2})\b", re.IGNORECASE)
 _SCORE_NUMBER: Final = re.compile(r"(-?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+))?")
 _UNSCORED: Final = 0.5  # score of a finding without a readable score
@@ -211,15 +211,10 @@ class ReadFinding(StructuredAnswer):
     def _by_usual_names(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
-        given = _by_plain_names(data)
-        first, last = given.get("first_sentence"), given.get("last_sentence")
-        numbered = f"{first}-{last}" if first is not None and last is not None else None
-        return {
-            "statement": _first(given, _STATEMENT),
-            "sentences": _first(given, _SENTENCES, numbered),
-            "need": _first(given, _NEED, ""),
-            "score": _first(given, _SCORE),
-        }
+        given = {name: value for name, value in _by_plain_names(data).items() if value not in (None, "")}
+        if "first_sentence" in given and "last_sentence" in given:
+            given.setdefault("sentences", f"{given['first_sentence']}-{given['last_sentence']}")
+        return {name: next((given[it] for it in usual if it in given), None) for name, usual in _NAMES.items()}
 
     _as_numbers = field_validator("sentences", mode="before")(parse_numbers)
 
@@ -269,30 +264,19 @@ class PassageReading(StructuredAnswer):
     @model_validator(mode="before")
     @classmethod
     def _without_the_unreadable(cls, data: Any) -> Any:
-        items = _listed(data)
-        if items is None:
-            return data
-        readable = [item for item in items if _valid(item)]
-        # If none is readable, their errors are shown to the model.
-        return {"findings": readable or items}
+        """The findings under any name and in any wrapping; if none is readable, all, for their errors."""
+        if isinstance(data, Mapping) and all(str(value).strip().lower() in _NOTHING for value in data.values()):
+            return {"findings": []}
+        items = list(_listed(data))
+        return {"findings": [item for item in items if _valid(item)] or items} if items else data
 
 
-def _listed(data: Any, deep: int = 3) -> list[Any] | None:
-    """The findings in an answer, under any name and in any wrapping; None when they cannot be identified."""
-    if not data or (isinstance(data, str) and data.strip().lower() == "none"):
-        return []
-    if isinstance(data, list):
-        return data
-    if not isinstance(data, Mapping):
-        return None
+def _listed(data: Any) -> Iterator[Any]:
     if _is_finding(data):
-        return [data]
-    given = _by_plain_names(data)
-    named = [given[name] for name in ("findings", "finding") if name in given]
-    inside = named or [value for value in given.values() if isinstance(value, Mapping | list)]
-    if inside and all(_is_finding(value) for value in inside):
-        return inside
-    return _listed(inside[0], deep - 1) if len(inside) == 1 and deep else None
+        yield data
+    elif isinstance(data, Mapping | list):
+        for inner in data.values() if isinstance(data, Mapping) else data:
+            yield from _listed(inner)
 
 
 def _valid(item: Any) -> bool:
@@ -304,15 +288,11 @@ def _valid(item: Any) -> bool:
 
 
 def _is_finding(item: Any) -> bool:
-    return isinstance(item, Mapping) and any(name in _by_plain_names(item) for name in _STATEMENT)
+    return isinstance(item, Mapping) and any(name in _by_plain_names(item) for name in _NAMES["statement"])
 
 
 def _by_plain_names(data: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(name).strip().lower(): value for name, value in data.items()}
-
-
-def _first(given: Mapping[str, Any], names: Sequence[str], otherwise: Any = None) -> Any:
-    return next((given[name] for name in names if given.get(name) not in (None, "")), otherwise)
 
 
 _BATCH_TOKENS: Final = 16_000  # of cards in one call

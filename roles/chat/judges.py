@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-from pydantic import Field, ValidationError, create_model, field_validator, model_validator
+from pydantic import BeforeValidator, Field, create_model, field_validator, model_validator
 
 from ...models.concurrency import gather_all
 from ...text.wordings import weighs_sources
-from ..protocols import CitedClaim, DecidingSpan, Source, UncitedKind, UncitedSentence, Verdict, VerdictLabel
+from ..protocols import CitedClaim, Source, UncitedKind, UncitedSentence, Verdict, VerdictLabel
 from .clean_output import answer_text
 from .judged_passages import JudgedPassage
 from .prompt_format import (
@@ -31,6 +32,7 @@ from .prompt_format import (
 )
 from .structured_output import (
     ChatRole,
+    NumberedAnswer,
     StructuredAnswer,
     build_schema,
     in_batches,
@@ -142,13 +144,10 @@ class ChatJudge(ChatRole):
             return (_TOO_LONG,) * len(item.ids)
 
         def verdicts(answer: SupportVerdicts) -> tuple[Verdict, ...]:
-            said: SupportVerdict = getattr(answer, "P1")  # noqa: B009  # a field that the base does not declare
+            ((_, said),) = answer  # its only field, P1
             return to_verdicts(said, item.passages)
 
-        def check(answer: SupportVerdicts) -> None:
-            verdicts(answer)
-
-        answer = await self.ask(messages, self._model([item]), check=check)
+        answer = await self.ask(messages, self._model([item]), check=verdicts)
         return (_NO_ANSWER,) * len(item.ids) if answer is None else verdicts(answer)
 
     def _model(self, batch: _Batch) -> type[SupportVerdicts]:
@@ -172,22 +171,20 @@ class ChatJudge(ChatRole):
 def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]:
     """The claims with their passages; a claim with many passages divides the space of a call among them."""
     room: dict[str, int] = {}
+    said: dict[str, list[str]] = {}
+    sources: dict[str, Source] = {}
     for claim in claims:
         share = min(PASSAGE_TOKENS, tokens // max(1, len(claim.sources)))
         if tokens == _TOKENS_AT_ONCE:
             share = max(_LEAST_PASSAGE_TOKENS, share)
         for source in claim.sources:
-            room[source.evidence.id] = min(share, room.get(source.evidence.id, share))
-    sources: dict[str, Source] = {}
-    for source in (source for claim in claims for source in claim.sources):
-        known = sources.setdefault(source.evidence.id, source)
-        if known.passage != source.passage:  # claims may need other sentences of one passage
-            together = sorted({*known.passage, *source.passage}, key=lambda item: item.start)
-            sources[source.evidence.id] = replace(known, passage=tuple(together))
-    said: dict[str, list[str]] = {}
-    for claim in claims:
-        for source in claim.sources:
-            said.setdefault(source.evidence.id, []).append(strip_markers(claim.sentence))
+            name = source.evidence.id
+            room[name] = min(share, room.get(name, share))
+            said.setdefault(name, []).append(strip_markers(claim.sentence))
+            known = sources.setdefault(name, source)
+            if known.passage != source.passage:  # claims may need other sentences of one passage
+                together = sorted({*known.passage, *source.passage}, key=lambda item: item.start)
+                sources[name] = replace(known, passage=tuple(together))
     passages = {name: JudgedPassage.of(source, room[name], said[name]) for name, source in sources.items()}
     return [
         _PreparedClaim(place, claim, {source.evidence.id: passages[source.evidence.id] for source in claim.sources})
@@ -214,11 +211,9 @@ def _usable(data: Mapping[str, Any], batch: _Batch, rubric: Rubric) -> dict[int,
     named = {str(name).strip().upper(): value for name, value in data.items()}
     found: dict[int, tuple[Verdict, ...]] = {}
     for number, item in enumerate(batch, 1):
-        try:
+        with suppress(ValueError):
             said = verdict_model(item.ids, rubric.verdicts).model_validate(named.get(f"P{number}"))
             found[item.place] = to_verdicts(said, item.passages)
-        except (ValidationError, ValueError):
-            continue
     return found
 
 
@@ -284,18 +279,13 @@ class SupportVerdict(StructuredAnswer):
         return _LABELS.get(said, said)
 
 
-class SupportVerdicts(StructuredAnswer):
-    """Base of the answers for one or more sentences: a field P1, P2 ... for each.
-
-    Separate fields ensure that a server that enforces the schema cannot omit one.
-    """
+class SupportVerdicts(NumberedAnswer):
+    """Base of the answers for one or more sentences, P1, P2 ...; a single one may come without its id."""
 
     @model_validator(mode="before")
     @classmethod
-    def _by_id(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return data
-        return {"P1": data} if "verdict" in data else {str(name).strip().upper(): data[name] for name in data}
+    def _alone(cls, data: Any) -> Any:
+        return {"P1": data} if isinstance(data, Mapping) and "verdict" in data else data
 
 
 @lru_cache(maxsize=256)
@@ -327,27 +317,21 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
     if answer.label in ("supported", "partly", "indirect") and not carried:
         known = ", ".join(f"{name} from 1 to {len(passage.sentences)}" for name, passage in passages.items())
         raise ValueError(f"verdict {answer.label} needs the numbers of the sentences that support it, {known}")
-    idle = {name for name, share in shares.items() if share and share.does == "idle" and not spans[name]}
+    adds: dict[str, Literal["idle", "contradicts"]] = dict.fromkeys(against, "contradicts")
+    adds |= {name: "idle" for name, share in shares.items() if share and share.does == "idle" and not spans[name]}
     # A passage by its marker, and the sentence without its id: whoever repairs it is shown other ids.
     reason = _NAMED.sub(
         lambda match: f"[{match[1]}]" if match[1] else "the sentence", one_line(answer.reason)[:_LONGEST_REASON]
     )
 
     def verdict(name: str) -> Verdict:
-        if name in against:
-            return _placed(Verdict("contradicted", reason, adds="contradicts"), passages[name], spans[name])
-        adds: Literal["", "idle"] = "idle" if name in idle else ""
-        if answer.label == "unsupported":
-            return Verdict("unsupported", reason, adds=adds)
-        return _placed(Verdict(answer.label, reason, adds=adds), passages[name], spans[name])
+        label: VerdictLabel = "contradicted" if name in against else answer.label
+        placed = () if label == "unsupported" else spans[name]
+        chunk = passages[name].source.evidence.chunk_id
+        start, end = next(((span.start, span.end) for span in placed if span.chunk_id == chunk), (None, None))
+        return Verdict(label, reason, start, end, adds.get(name, ""), placed)
 
     return tuple(map(verdict, passages))
-
-
-def _placed(verdict: Verdict, passage: JudgedPassage, spans: tuple[DecidingSpan, ...]) -> Verdict:
-    own = next((span for span in spans if span.chunk_id == passage.source.evidence.chunk_id), None)
-    start, end = (own.start, own.end) if own else (None, None)
-    return Verdict(verdict.label, verdict.reason, start, end, verdict.adds, spans)
 
 
 _UNCITED_AT_ONCE: Final = 60  # sentences in one call
@@ -356,17 +340,6 @@ _YES_OR_NO: Final = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 _DOCUMENT: Final = 3_000  # tokens; what small checkers were trained on is shorter
 _CHARACTERS: Final = 4  # per token
 _YES_TOKENS: Final = 16
-
-
-class UncitedKinds(StructuredAnswer):
-    """Base of the answers for several sentences: a field S1, S2 ... for each."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _plain(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return data
-        return {str(name).strip().upper(): str(kind).strip(" .\"'").lower() for name, kind in data.items()}
 
 
 @dataclass(frozen=True)
@@ -385,8 +358,8 @@ class ChatClaimJudge(ChatJudge):
         task = self.prompts["uncited_task"].render(sentences=present_lines(list(_numbered(batch)), "sentences"))
         messages = [SystemMessage(self.prompts["uncited_system"].render()), HumanMessage(task)]
         names = [f"S{number}" for number in range(1, len(batch) + 1)]
-        fields: dict[str, Any] = dict.fromkeys(names, (UncitedKind, ...))
-        answer = await self.ask(messages, create_model("UncitedKinds", __base__=UncitedKinds, **fields))
+        fields: dict[str, Any] = dict.fromkeys(names, (Annotated[UncitedKind, BeforeValidator(lowercase)], ...))
+        answer = await self.ask(messages, create_model("UncitedKinds", __base__=NumberedAnswer, **fields))
         return [None if answer is None else getattr(answer, name) for name in names]
 
 

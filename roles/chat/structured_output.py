@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 import json_repair
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from ...models.chat_caller import ChatCaller
 from ...models.context_size import UNLIMITED, Room
@@ -55,9 +55,18 @@ class StructuredAnswer(BaseModel):
         return data
 
 
+class NumberedAnswer(StructuredAnswer):
+    """Base of answers with a field S1, S2 ... for each item: a server that enforces the schema cannot omit one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_id(cls, data: Any) -> Any:
+        return {str(name).strip().upper(): value for name, value in data.items()} if isinstance(data, Mapping) else data
+
+
 def lowercase(value: object) -> object:
-    """Normalize a word of an answer: no case, blanks or full stop; other values are unchanged."""
-    return value.strip(" .").lower() if isinstance(value, str) else value
+    """Normalize a word of an answer: no case, blanks, quotes or full stop; other values are unchanged."""
+    return value.strip(" .\"'").lower() if isinstance(value, str) else value
 
 
 MOST_SENTENCES: Final = 8  # maximum per finding
@@ -166,7 +175,7 @@ class ChatRole:
         messages: Sequence[BaseMessage],
         model: type[AnswerT],
         *,
-        check: Callable[[AnswerT], None] = lambda answer: None,
+        check: Callable[[AnswerT], object] = lambda answer: None,
         cache_messages: Sequence[BaseMessage] | None = None,
     ) -> AnswerT | None:
         """The answer as a `model`, or None when two attempts gave no valid one.
@@ -196,7 +205,7 @@ class ChatRole:
 
 
 def parse(
-    text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = lambda answer: None, *, cut: bool = False
+    text: str, model: type[AnswerT], check: Callable[[AnswerT], object] = lambda answer: None, *, cut: bool = False
 ) -> AnswerT:
     """The first JSON object in `text` that is a valid `model`; raises ValueError with the problem in one line."""
     problem = "it holds no JSON object"

@@ -22,9 +22,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import ServerSentEvent
 
+from ...api import run_options, running
 from ...api.conversation import answer_with_sources, chat_question, short_answer, truncate_history
-from ...api.run_options import RunLimits
-from ...api.running import ResearchRequest, find_subject
 from ..job import Job
 from ..job_requests import EventResponse
 from ..problems import ProblemResponse, ServerError, openai_error
@@ -163,8 +162,8 @@ async def complete_chat(body: ChatRequest, state: StateOf) -> Response:
         chat = await asyncio.to_thread(chat_question, messages)
         assert chat is not None
         turns = tuple(truncate_history(chat.past, state.session.settings.conversation_tokens))
-        request = ResearchRequest(chat.asked, turns=turns, follow_up=bool(turns))
-        source = await state.runs.start_run(request, RunLimits())
+        request = running.ResearchRequest(chat.asked, turns=turns, follow_up=bool(turns))
+        source = await state.runs.start_run(request, run_options.RunLimits())
         before = await state.session.usage(source.id)
     if body.stream:
         with_usage = bool(body.stream_options and body.stream_options.include_usage)
@@ -266,7 +265,7 @@ def task_answer(messages: Sequence[AnyMessage]) -> str | None:
     form = _JSON.search(instruction)
     question = _first_question(messages, by_system=by_system)[:_HEAD]
     question = question.encode(errors="replace").decode()  # without lone surrogates
-    words = " ".join((find_subject(question).phrase or question).split()[:_WORDS]).strip(" .?!:;,\"'")
+    words = " ".join((running.find_subject(question).phrase or question).split()[:_WORDS]).strip(" .?!:;,\"'")
     title = f"{words[:1].upper()}{words[1:]}" or "Questions to the library"
     if form is None:
         return title

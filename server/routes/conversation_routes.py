@@ -1,26 +1,31 @@
-"""Routes to create, list, ask, stop, export and delete conversations."""
+"""Conversations: created, listed, asked, stopped, exported and deleted; and their pages, with what a citation opens."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Annotated, Any, Final, Literal, get_args
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
 
-from ...api import stored_runs
+from ...api import library_papers, results, run_texts, stored_runs
 from ...api.conversation import TurnKind, paused_turn
-from ...api.library_search import akeys_within
-from ...api.results import ConversationSummary
+from ...api.library_search import Labels, akeys_within
 from ...api.serving import JobEntry
+from ...settings.config import CitationStyle
 from .. import response_models
-from ..job import Job, active_record
+from ..job import active_record
 from ..job_requests import JobCall, event_stream
 from ..request_models import ImproveBody, LabelBody, Limit, Offset, QuestionBody, Words
 from ..response_models import event_answers, job_answers, problems
 from ..run_jobs import conversation_deleted, load_ended_turn
-from ..server_state import StateOf
+from ..server_state import ServerState, StateOf
+from .answer_view import AnswerView, detail_page, file_records, show_text
+from .html import page, part
+from .paper_routes import label_choices
 
 router = APIRouter(prefix="/conversations", tags=["conversations"])
 
@@ -76,13 +81,15 @@ async def ask(thread_id: str, body: QuestionBody, call: JobCall) -> Response:
     kind: TurnKind = "question" if body.alone else "follow-up"
     chosen = body.papers, body.without, body.from_year, body.to_year
     papers = await akeys_within(call.state.session, *chosen, **body.labels())
-    return await _turn(thread_id, body.question, kind, body, call, papers)
+    start = partial(call.state.runs.ask, thread_id, body.question, kind, body, papers)
+    return await call.answer(asdict(body), start, "conversations")
 
 
 @router.post("/{thread_id}/improve", responses=job_answers(404), response_class=Response)
 async def improve(thread_id: str, body: ImproveBody, call: JobCall) -> Response:
     """Write the last answer again in the light of feedback."""
-    return await _turn(thread_id, body.feedback, "improve", body, call)
+    start = partial(call.state.runs.ask, thread_id, body.feedback, "improve", body)
+    return await call.answer(asdict(body), start, "conversations")
 
 
 @router.post("/{thread_id}/cancel", responses=problems(404))
@@ -110,7 +117,8 @@ async def export_conversation(
     entry = await asyncio.to_thread(lambda: state.session.home.conversations().get(thread_id))
     turns = await asyncio.to_thread(stored_runs.turns_as_shown, state.session, entry.thread_id)
     stored_runs.require_turns(entry.thread_id, turns)
-    text = (stored_runs.transcript if format == "md" else stored_runs.transcript_json)(entry.thread_id, turns)
+    write = stored_runs.transcript if format == "md" else stored_runs.transcript_json
+    text = write(entry.thread_id, turns)
     headers = response_models.attached(f"{entry.thread_id}.{format}")
     return Response(text.encode("utf-8", "replace"), media_type=response_models.MEDIA_TYPES[format], headers=headers)
 
@@ -128,22 +136,150 @@ async def remove_conversation(thread_id: str, state: StateOf) -> None:
     await state.runs.delete_conversation(thread_id)
 
 
-async def _turn(
-    thread_id: str,
-    asked: str,
-    kind: TurnKind,
-    body: QuestionBody | ImproveBody,
-    call: JobCall,
-    papers: Sequence[str] = (),
-) -> Response:
-    def start() -> Awaitable[Job]:
-        return call.state.runs.ask(thread_id, asked, kind, body, papers)
-
-    return await call.answer(asdict(body), start, "conversations")
-
-
-def _with_job(record: ConversationSummary, jobs: Mapping[str, JobEntry]) -> response_models.ListedConversation:
+def _with_job(record: results.ConversationSummary, jobs: Mapping[str, JobEntry]) -> response_models.ListedConversation:
     """Add the active turn, whose question is the title until there is an answer."""
     active = active_record(jobs, record["thread_id"])
     asked = jobs[record["thread_id"]].order.request["asked"] if active else ""
     return {**record, "title": record["title"] or asked, "active": active}
+
+
+pages = APIRouter(include_in_schema=False)
+_CHOICES: Final = 300  # papers offered while one is typed
+_SUGGESTED: Final = 3
+
+
+@pages.get("/")
+async def new_conversation(
+    request: Request,
+    state: StateOf,
+    question: Annotated[str, Query(max_length=4000)] = "",
+    paper: Annotated[list[str], Query(max_length=200)] = [],  # noqa: B006
+) -> Response:
+    """An empty conversation, with a question and the papers to ask filled in if the address has them."""
+    return await _conversation_page(request, state, None, question, paper)
+
+
+@pages.get("/conversations")
+async def conversation_list(
+    request: Request, state: StateOf, current: str = "", q: Words = "", archived: bool = False
+) -> Response:
+    """The conversations with these words, or those archived, as the list beside the page."""
+    context = {"conversations": await _entries(state, q, archived=archived), "thread_id": current}
+    return part(request, "conversation_list.html", context)
+
+
+@pages.get("/conversations/{thread_id}")
+async def conversation(thread_id: str, request: Request, state: StateOf) -> Response:
+    """A conversation; for a script, its head alone."""
+    entry = await asyncio.to_thread(lambda: state.session.home.conversations().get(thread_id))
+    if "x-part" in request.headers:
+        _, first = await state.runs.find_turn(thread_id, 1)
+        return page(request, "conversation_head.html", {"entry": entry, "asked": first.asked})
+    return await _conversation_page(request, state, entry)
+
+
+@pages.get("/conversations/{thread_id}/state")
+async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
+    """The number of finished turns and the open one, for a page to catch up."""
+    entry = await asyncio.to_thread(lambda: state.session.home.conversations().get(thread_id))
+    current = await _open_turn(state, entry.thread_id)
+    return {"turns": entry.turns, "open": current}
+
+
+@pages.get("/conversations/{thread_id}/turns/{number}")
+async def turn(thread_id: str, number: int, request: Request, state: StateOf) -> Response:
+    """An answer for a script; for a link to it, the conversation at this answer."""
+    thread_id, kept = await state.runs.find_turn(thread_id, number)
+    if "x-part" not in request.headers:
+        return RedirectResponse(f"/conversations/{thread_id}#turn-{number}", 303)
+    return page(request, "turn.html", {"item": await _turn_view(state, kept, thread_id)})
+
+
+@pages.get("/conversations/{thread_id}/turns/{number}/{kinds}/{which}")
+async def turn_detail(
+    thread_id: str, number: int, kinds: str, which: str, request: Request, state: StateOf
+) -> Response:
+    """What an answer's link opens: a passage with its page, a finding, or a number's source."""
+    thread_id, kept = await state.runs.find_turn(thread_id, number)
+    return await detail_page(request, state, await _show_answer(state, kept, thread_id), kinds, which)
+
+
+async def _entries(
+    state: ServerState, words: str = "", *, archived: bool = False
+) -> list[stored_runs.ConversationEntry]:
+    """Those that were answered, and those whose first question is asked now: it is their title until then."""
+    home, jobs = state.session.home, await state.jobs.known()
+    found = await asyncio.to_thread(stored_runs.list_conversations, home, words, archived=archived)
+    titles = {thread_id: job.order.request.get("asked", "") for thread_id, job in jobs.items()}
+    listed = (entry for entry in found if entry.turns or entry.thread_id in titles)
+    return [replace(entry, title=entry.title or titles.get(entry.thread_id, "")) for entry in listed]
+
+
+async def _conversation_page(
+    request: Request,
+    state: ServerState,
+    entry: stored_runs.ConversationEntry | None,
+    question: str = "",
+    chosen: Sequence[str] = (),
+) -> Response:
+    papers, thread_id = await library_papers.alist_papers(state.session), entry.thread_id if entry else ""
+    home = state.session.home
+    turns = await asyncio.to_thread(lambda: home.conversations().turns(thread_id)) if entry else []
+    current = await _open_turn(state, thread_id) if entry else None
+    context = {
+        "entry": entry,
+        "asked": turns[0].asked if turns else "",
+        "styles": get_args(CitationStyle),
+        "style": state.session.answer_style,
+        "question": question,
+        "chosen": list(chosen),
+        "suggested": [] if turns or current else first_questions(papers),
+        "choices": papers[:_CHOICES],
+        "labels": {name: found for name, found in label_choices(papers).items() if name in Labels.__annotations__},
+        "conversations": await _entries(state),
+        "thread_id": thread_id,
+        "turns": [await _turn_view(state, turn, thread_id) for turn in turns],
+        "open": current,
+        "papers": len(papers),
+        "settings": state.session.settings,
+        "judged": not state.session.extractive,
+    }
+    return page(request, "ask.html", context)
+
+
+def first_questions(papers: Sequence[results.PaperSummary]) -> list[str]:
+    """Questions to begin with: one for each of the latest papers, and one over all of them."""
+    latest = sorted((paper for paper in papers if paper["title"]), key=lambda paper: -(paper["year"] or 0))
+    asked = [f"What does “{paper['title']}” find, and from what data?" for paper in latest[:_SUGGESTED]]
+    return [*asked, "What do the papers disagree about?"] if len(papers) > 1 else asked
+
+
+def next_questions(view: AnswerView) -> list[str]:
+    """Follow-up questions: what speaks against an answer, and what a paper says that was found but not cited."""
+    cited = {citation["key"] for citation in view.record["citations"]}
+    found = [hit for group in view.report.unused for hit in group if hit.record["key"] not in cited]
+    others = [f"What does “{hit.paper['title']}” say about this?" for hit in found if hit.paper["title"]][:1]
+    return ["What speaks against this?", "How was this measured, and on how many?", *others] if cited else others
+
+
+async def _turn_view(state: ServerState, kept: stored_runs.KeptTurn, thread_id: str) -> dict[str, Any]:
+    view = await _show_answer(state, kept, thread_id)
+    record, home = run_texts.stored(view.record), state.session.home
+    files = await asyncio.to_thread(run_texts.ResultFiles.of, record, home, "answer")
+    records = file_records([files], f"/api/v1{view.base}/files")
+    return {"turn": kept, "answer": view, "next": next_questions(view), "files": records}
+
+
+async def _show_answer(state: ServerState, kept: stored_runs.KeptTurn, thread_id: str) -> AnswerView:
+    base = f"/conversations/{thread_id}/turns/{kept.number}"
+    run = run_texts.answer_as_run(thread_id, kept)
+    return await show_text(run, state.session, base, f"answer-{kept.number}-")
+
+
+async def _open_turn(state: ServerState, thread_id: str) -> dict[str, Any] | None:
+    if (job := await state.jobs.active_entry(thread_id)) is not None:
+        return {"asked": job.order.request["asked"], "kind": job.order.request["kind"], "active": True, "papers": []}
+    paused = await paused_turn(thread_id, state.session.home)
+    if paused is None:
+        return None
+    return {"asked": paused.asked, "kind": paused.kind, "active": False, "papers": list(paused.papers)}

@@ -1,4 +1,4 @@
-"""Routes to add, search, list, show, correct and remove papers, with PDFs, pages and figures; and of the memory.
+"""Papers: added, searched, listed, shown, corrected and removed, with PDFs, pages and figures; and the library's pages.
 
 Only files listed in the catalog are read, and only images encoded here are served.
 """
@@ -8,52 +8,33 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, File, Form, Header, Path as InPath, Query, Request, Response, UploadFile
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, RedirectResponse
 
-from ...api import library_papers, remembering
-from ...api.library_papers import apaper
+from ...api import ingesting, library_papers, library_upkeep, paper_lookup, results, serving
 from ...api.library_search import Labels, afind_papers, asearch, year_range
-from ...api.paper_lookup import parse_identifiers
-from ...api.results import (
-    FoundPapers,
-    FoundPassages,
-    MemoryLine,
-    MemoryLines,
-    MemoryProposals,
-    PaperFigures,
-    PaperList,
-    PaperSummary,
-    PaperText,
-)
-from ...api.serving import JobOrder
+from ...documents import entry_labels
 from ...documents.figures import IMAGE_TYPES, image_type
 from ...documents.pdf.drawing import MAX_WORDS
 from ...documents.safe_files import FileRefusedError
+from ...errors import InputError
 from ...settings.config import RetrievalMode
 from ..ingest_jobs import require_services
 from ..job import Job, JobRecord
 from ..job_requests import JobCall, event_stream
 from ..problems import ServerError
-from ..request_models import (
-    EnrichBody,
-    EntryBody,
-    IdentifierBody,
-    Limit,
-    MemoryBody,
-    NoteBody,
-    Offset,
-    PaperKey,
-    ProposalBody,
-    Year,
-)
+from ..request_models import EnrichBody, EntryBody, IdentifierBody, Limit, NoteBody, Offset, PaperKey, Year
 from ..response_models import PaperOnServer, Stopped, attached, event_answers, problems, reference_answers
 from ..run_jobs import paper_removed
 from ..server_state import ServerState, StateOf
 from ..shared_calls import SessionOf, shared_tool
 from ..uploaded_files import RefusedFile, file_name, refusal_reason, refuse_all, require_space, safe_name, store_file
+from .html import markdown, page, part
 
 search_router = APIRouter(prefix="/search", tags=["search"])
 router = APIRouter(prefix="/papers", tags=["papers"])
@@ -90,7 +71,7 @@ async def search_passages(
     kind: Annotated[str, Query(max_length=50)] = "",
     tag: Annotated[str, Query(max_length=200)] = "",
     collection: Annotated[str, Query(max_length=500)] = "",
-) -> FoundPassages:
+) -> results.FoundPassages:
     """Find passages by meaning, by words, or both."""
     settings, years = state.session.settings, year_range(from_year, to_year)
     mode = mode or settings.retrieval_mode
@@ -107,7 +88,7 @@ async def search_papers(
     from_year: Year = None,
     to_year: Year = None,
     page: Annotated[int, Query(ge=1, le=10**6, description="Ten papers each.")] = 1,
-) -> FoundPapers:
+) -> results.FoundPapers:
     """Find papers by summary and note, or by full text."""
     return await afind_papers(state.session, q, by, from_year, to_year, page)
 
@@ -121,7 +102,7 @@ def paper_limits(
     tag: Annotated[str, Query(max_length=200, description="Tag, in Zotero or as a keyword of the entry.")] = "",
     collection: Annotated[str, Query(max_length=500, description="Zotero collection, such as Thesis/Methods.")] = "",
 ) -> dict[str, Any]:
-    """The limits of a list of papers, as `aselect_papers` takes them."""
+    """The limits of a list of papers, as `library_papers.aselect_papers` takes them."""
     limits: dict[str, Any] = {"from_year": from_year, "to_year": to_year, "venue": venue, "status": status}
     return limits | {"kind": kind, "tag": tag, "collection": collection}
 
@@ -138,14 +119,12 @@ async def list_papers(
     descending: bool = False,
     limit: Limit = 50,
     offset: Offset = 0,
-) -> PaperList:
+) -> results.PaperList:
     """List the papers whose metadata contain all of the words, sorted; if there are none, those whose text does."""
-    found, in_text = await library_papers.aselect_papers(
-        state.session, q.split(), order=sort, descending=descending, **limits
-    )
-    papers: list[PaperSummary] = [
-        {**paper, "source": file_name(paper["source"])} for paper in found[offset : offset + limit]
-    ]
+    chosen: dict[str, Any] = {**limits, "order": sort, "descending": descending}
+    found, in_text = await library_papers.aselect_papers(state.session, q.split(), **chosen)
+    some = found[offset : offset + limit]
+    papers: list[results.PaperSummary] = [{**paper, "source": file_name(paper["source"])} for paper in some]
     return {"papers": papers, "total": len(found), "in_text": in_text}
 
 
@@ -161,7 +140,7 @@ async def export_papers(
 
 
 @router.get("/{key:path}/text", responses=problems(404))
-async def get_text(key: str, state: StateOf) -> PaperText:
+async def get_text(key: str, state: StateOf) -> results.PaperText:
     """The searchable text of a paper, by section and page."""
     return {"key": key, "text": await library_papers.apaper_text(state.session, key)}
 
@@ -197,7 +176,7 @@ async def page_image(
 async def list_figures(
     session: SessionOf,
     key: Annotated[str, InPath(min_length=1, max_length=500, description="Citation key of the paper.")],
-) -> PaperFigures:
+) -> results.PaperFigures:
     """List a paper's figures and tables with their captions. Free and fast."""
     return {"key": key, "figures": await library_papers.afigures(session, key)}
 
@@ -221,9 +200,8 @@ async def figure_image(
     content = await asyncio.to_thread(state.session.library.figure_image, figure)
     if content is None or not image_type(content):
         reason = figure.no_image or "add the paper again"
-        raise library_papers.MissingFigureError(
-            f"{figure.name} of {key} has no image.", help=f"{reason[:1].upper()}{reason[1:]}."
-        )
+        help = f"{reason[:1].upper()}{reason[1:]}."
+        raise library_papers.MissingFigureError(f"{figure.name} of {key} has no image.", help=help)
     return Response(content, media_type=image_type(content), headers=headers)
 
 
@@ -258,52 +236,6 @@ async def delete_paper(key: str, state: StateOf) -> None:
         await state.orders.end(removed)
 
 
-memory_router = APIRouter(prefix="/memory", tags=["memory"])
-Id = Annotated[str, InPath(min_length=1, max_length=40, description="Id of a line or proposal, or a prefix of it.")]
-
-
-@memory_router.get("", responses=problems())
-@shared_tool("What the author wants")
-async def list_memory(session: SessionOf) -> MemoryLines:
-    """What the author wants of every text: terms, spelling, papers never to cite, facts. Follow it in what you write
-    for the author. Free and fast."""
-    return {"lines": await remembering.alist_memory(session.settings, session.home)}
-
-
-@memory_router.post("", status_code=201, responses=problems())
-async def add_line(body: MemoryBody, state: StateOf) -> MemoryLine:
-    """Add a line."""
-    settings, home = state.session.settings, state.session.home
-    return await remembering.aremember(settings, home, body.text, shared=body.shared)
-
-
-@memory_router.get("/proposals", responses=problems())
-async def list_proposals(state: StateOf) -> MemoryProposals:
-    """What the edits of finished texts suggest; nothing is stored until it is accepted."""
-    return {"proposals": await remembering.apropose_memory(state.session.settings, state.session.home)}
-
-
-@memory_router.post("/proposals/{line_id}", responses=problems(404))
-async def answer_proposal(line_id: Id, body: ProposalBody, state: StateOf) -> MemoryLines:
-    """Accept a proposal, or decline it for good; returns the new line, if any."""
-    line = await remembering.aanswer_proposal(
-        state.session.settings, state.session.home, line_id, accept=body.accept, text=body.text, shared=body.shared
-    )
-    return {"lines": [] if line is None else [line]}
-
-
-@memory_router.put("/{line_id}", responses=problems(404))
-async def edit_line(line_id: Id, body: MemoryBody, state: StateOf) -> MemoryLine:
-    """Replace a line; it stays shared or not."""
-    return await remembering.aremember(state.session.settings, state.session.home, body.text, note_id=line_id)
-
-
-@memory_router.delete("/{line_id}", status_code=204, response_class=Response, responses=problems(404))
-async def delete_line(line_id: Id, state: StateOf) -> None:
-    """Delete a line."""
-    await remembering.aforget(state.session.settings, state.session.home, line_id)
-
-
 ingest_router = APIRouter(tags=["papers"])
 Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib file, and notes (KEY.notes.md).")]
 
@@ -334,7 +266,7 @@ async def add_papers(
             if not stored:
                 raise refuse_all("files can be added", refused)
             await asyncio.to_thread(state.member.uploads.publish, upload_id)
-            order = JobOrder(upload_id, "ingest", {"files": stored, "refused": refused, "replace": replace})
+            order = serving.JobOrder(upload_id, "ingest", {"files": stored, "refused": refused, "replace": replace})
             return await state.ingests.start(order)
 
     def digest(file: UploadFile) -> str:
@@ -353,7 +285,7 @@ async def add_by_identifier(body: IdentifierBody, call: JobCall) -> Response:
 
     The identifiers are sent to the metadata services of the server's settings.
     """
-    parse_identifiers(body.identifiers)
+    paper_lookup.parse_identifiers(body.identifiers)
     await asyncio.to_thread(require_space, call.state.session, {"": 1})
     return await _start_lookup(body.model_dump(), call)
 
@@ -365,13 +297,13 @@ async def enrich_papers(body: EnrichBody, call: JobCall) -> Response:
     Titles, authors, years and DOIs are sent to the metadata services of the server's settings.
     """
     for key in body.keys:
-        await apaper(call.state.session, key)
+        await library_papers.apaper(call.state.session, key)
     return await _start_lookup(body.model_dump(), call)
 
 
 async def _start_lookup(content: dict[str, Any], call: JobCall) -> Response:
     require_services(call.state.session)
-    order = JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", content)
+    order = serving.JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", content)
     return await call.answer(content, lambda: call.state.ingests.start(order), "ingests")
 
 
@@ -398,3 +330,135 @@ async def _require_ingest(upload_id: str, state: ServerState) -> Job:
     if job is None or job.order.kind != "ingest":
         raise ServerError(404, f"There is no ingest {upload_id!r:.60}, or it ended long ago.")
     return job
+
+
+pages = APIRouter(include_in_schema=False)
+PageNumber = Annotated[int, Query(ge=1, le=100_000)]
+Quote = Annotated[str, Query(max_length=4000)]
+_PAGE: Final = 50  # papers
+_PASSAGES: Final = 6
+_MAX_TEXT: Final = 40_000  # characters of a paper shown at once
+SORTS: Final = {
+    "title": "Title",
+    "authors": "Authors",
+    "-year": "Newest first",
+    "year": "Oldest first",
+    "key": "Key",
+    "-chunks": "Longest first",
+}
+
+
+@pages.get("/library")
+async def library(
+    request: Request,
+    state: StateOf,
+    limits: ListLimits,
+    q: Annotated[str, Query(max_length=200)] = "",
+    sort: Annotated[str, Query(max_length=20)] = "title",
+    offset: Offset = 0,
+) -> Response:
+    chosen = sort if sort in SORTS else "title"
+    order: dict[str, Any] = {"order": chosen.lstrip("-"), "descending": chosen.startswith("-")}
+    everything = await library_papers.alist_papers(state.session)
+    given = {**limits, **order, "papers": everything}
+    found, in_text = await library_papers.aselect_papers(state.session, q.split(), **given)
+    query = {"q": q, "sort": chosen, **{name: str(value or "") for name, value in limits.items()}}
+    context = {
+        "query": query,
+        "filtered": bool(q or any(limits.values())),
+        "labels": label_choices(everything),
+        "passages_found": await _find_passages(state, q, limits) if q and not offset else [],
+        "export": urlencode({name: value for name, value in query.items() if value and name != "sort"}),
+        "sorts": SORTS,
+        "endings": [*ingesting.PAPER_SUFFIXES, ".bib"],
+        "papers": found[offset : offset + _PAGE],
+        "found": len(found),
+        "in_text": in_text,
+        "all": len(everything),
+        "passages": sum(paper["chunks"] for paper in everything),
+        "services": state.session.settings.metadata_services,
+        "offset": offset,
+        "earlier": _address(query, offset - _PAGE) if offset else "",
+        "later": _address(query, offset + _PAGE) if offset + _PAGE < len(found) else "",
+        "ingests": [
+            job_id for job_id, job in (await state.jobs.known()).items() if job.active and job.order.kind == "ingest"
+        ],
+        "here": f"{request.url.path}?{request.url.query}",
+    }
+    return page(request, "paper_list.html" if "x-part" in request.headers else "library.html", context)
+
+
+def label_choices(papers: Iterable[results.PaperSummary]) -> dict[str, list[str]]:
+    """What papers can be chosen by, by the names of the options; a collection stands with those above it."""
+    found: dict[str, set[str]] = {name: set() for name in ("venue", "status", "kind", "tag", "collection")}
+    for paper in papers:
+        for name in ("venue", "status", "kind"):
+            found[name].add(paper[name])
+        found["tag"].update(paper["tags"])
+        for path in paper["collections"]:
+            found["collection"].update(accumulate(path.split("/"), "{}/{}".format))
+    return {name: sorted(filter(None, values), key=str.casefold) for name, values in found.items()}
+
+
+async def _find_passages(state: ServerState, words: str, limits: Mapping[str, Any]) -> list[results.FoundPassage]:
+    """The passages nearest to what was searched for; none if nothing can be searched."""
+    years = year_range(limits["from_year"], limits["to_year"])
+    labels: Labels = {"kind": limits["kind"], "tag": limits["tag"], "collection": limits["collection"]}
+    try:
+        return await asearch(state.session, words, _PASSAGES, years=years, **labels)
+    except InputError:
+        return []
+
+
+@pages.post("/library/sample")
+async def add_sample(state: StateOf) -> Response:
+    """Add the sample papers to a library that has none."""
+    if not (await library_upkeep.alibrary_counts(state.session))["papers"]:
+        await state.ingests.start_sample()
+    return RedirectResponse("/library", 303)
+
+
+@pages.get("/library/{key:path}/read")
+async def read_paper(key: str, request: Request, state: StateOf, page: PageNumber = 1, quote: Quote = "") -> Response:
+    """A paper in the reader, its PDF or else its text, open at a page with words marked; also for the side panel."""
+    record = await get_paper(key, state)
+    is_pdf = record["source"].lower().endswith(".pdf")
+    text = [] if is_pdf else await library_papers.apaper_text(state.session, key)
+    passages = [(item, markdown(item["text"][: 4 * _MAX_TEXT])) for item in text]
+    context = {"paper": record, "is_pdf": is_pdf, "passages": passages, "number": page, "quote": quote}
+    return part(request, "reader.html", context)
+
+
+@pages.get("/library/{key:path}/figures/{number}")
+async def paper_figure(key: str, number: int, request: Request, state: StateOf) -> Response:
+    """One figure with its caption, for the side panel."""
+    figure = await library_papers.afigure(state.session, key, number)
+    total = len(await library_papers.afigures(state.session, key))
+    return part(
+        request,
+        "figure.html",
+        {"paper": await library_papers.apaper(state.session, key), "figure": figure, "total": total},
+    )
+
+
+@pages.get("/library/{key:path}")
+async def paper(
+    key: str, request: Request, state: StateOf, section: Annotated[int | None, Query(ge=0, le=100_000)] = None
+) -> Response:
+    record = await get_paper(key, state)
+    text = await library_papers.asection_text(state.session, key, section, _MAX_TEXT)
+    content = {
+        "paper": record,
+        "labels": entry_labels(record["bibtex"]),
+        "text": text,
+        "passages": [(passage, markdown(passage.text[: 4 * _MAX_TEXT])) for passage in text.passages],
+        "services": state.session.settings.metadata_services,
+        "figures": record["figures"],
+        **await library_papers.afind_citing(state.session, key),
+    }
+    return page(request, "paper.html", content)
+
+
+def _address(query: dict[str, str], offset: int) -> str:
+    given = {name: value for name, value in query.items() if value}
+    return "/library?" + urlencode({**given, **({"offset": offset} if offset > 0 else {})})

@@ -1,4 +1,4 @@
-"""Routes for questions, for sections and papers from an experiment with plots, and for checks of a user's own text."""
+"""Questions, sections and papers from an experiment with plots, and checks of a user's own text; and their pages."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import asyncio
 import secrets
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from fastapi.routing import APIRoute
 
-from ...api import writing
-from ...api.checking import CheckResult, acheck_prose
-from ...api.run_options import RunKind, SectionKind
-from ...api.running import SectionRequest
-from ...api.serving import JobOrder
+from ...api import evidence_tables, run_options, running, serving, writing
+from ...api.checking import LABELS, CheckResult, acheck_prose
 from ...documents.sandbox import in_thread
 from ..ingest_jobs import check_arguments
 from ..job_requests import JobCall
@@ -23,6 +21,7 @@ from ..request_models import CheckBody, ExperimentBody, ResearchBody, WritingBod
 from ..response_models import PlotUpload, job_answers, problems
 from ..server_state import StateOf
 from ..uploaded_files import store_plots, with_uploaded_plots
+from .html import page
 
 Images = Annotated[list[UploadFile], File(description="Images: png, jpg, svg, pdf or webp.")]
 Base = Annotated[
@@ -70,7 +69,7 @@ async def start_research(body: ResearchBody, call: JobCall) -> Response:
 
 
 @router.post("/sections/{kind}", responses=job_answers(404), response_class=Response)
-async def write_section(kind: SectionKind, body: WritingBody, call: JobCall) -> Response:
+async def write_section(kind: run_options.SectionKind, body: WritingBody, call: JobCall) -> Response:
     """Write a section, or join or resume the run that already does."""
     return await _write(kind, body, call)
 
@@ -102,7 +101,7 @@ async def check(body: CheckBody, call: JobCall) -> CheckResult:
     content, state = body.model_dump(mode="json"), call.state
     given = await check_arguments(content)
     if "respond-async" in call.request.headers.get("prefer", ""):
-        order = JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", {"check": content})
+        order = serving.JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", {"check": content})
         reference = await call.answer(content, lambda: state.ingests.start(order), "ingests")
         return cast("CheckResult", reference)  # FastAPI sends a response as it is
     return await acheck_prose(state.session, **given)
@@ -121,14 +120,12 @@ async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUploa
     return {"id": upload_id, "files": names, "refused": refused}
 
 
-async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
+async def _write(kind: run_options.RunKind, body: WritingBody, call: JobCall) -> Response:
     _require_readable(call.request)
-    left_out = _left_out(call.request)
-    parsed = await asyncio.to_thread(
-        writing.parse_experiment, body.experiment, *writing.required_kinds(kind), left_out=left_out
-    )
+    parse = partial(writing.parse_experiment, left_out=_left_out(call.request))
+    parsed = await asyncio.to_thread(parse, body.experiment, *writing.required_kinds(kind))
     experiment = await asyncio.to_thread(with_uploaded_plots, parsed, call.state.session.home, body.plot_upload)
-    request = SectionRequest(kind, experiment, fresh=body.fresh)
+    request = running.SectionRequest(kind, experiment, fresh=body.fresh)
     asked = await writing.with_tables(request, call.state.session, body)
     return await call.answer(asdict(body), lambda: call.state.runs.start_run(asked, body))
 
@@ -144,3 +141,33 @@ def _left_out(request: Request) -> list[writing.UnusableField]:
     """The problems of fields left out of this request's experiment before parsing."""
     problems: list[writing.UnusableField] = getattr(request.state, "left_out", [])
     return problems
+
+
+pages = APIRouter(include_in_schema=False)
+
+
+@pages.get("/write")
+async def write(request: Request, state: StateOf) -> Response:
+    session = state.session
+    context = {
+        "weighing": [kind for kind in run_options.PAPER_ORDER if run_options.SECTIONS[kind].weighs_studies],
+        "kinds": [(kind, run_options.SECTIONS[kind].purpose) for kind in run_options.PAPER_ORDER],
+        "papers": len(await asyncio.to_thread(session.library.records)),
+        "tables": await evidence_tables.alist_tables(session),
+        "notice": session.notice(),
+        "settings": session.settings,
+    }
+    return page(request, "write.html", context)
+
+
+@pages.get("/check")
+def check_form(request: Request, state: StateOf) -> Response:
+    session = state.session
+    context = {"papers": len(session.library.records()), "judged": "judge" not in session.extractive}
+    return page(request, "check_text.html", context)
+
+
+@pages.post("/check")
+async def checked(body: CheckBody, request: Request, call: JobCall) -> Response:
+    """The sentences of a text with remarks, beside the passages that they cite, for the form."""
+    return page(request, "checked_text.html", {"record": await check(body, call), "labels": LABELS})

@@ -33,18 +33,10 @@ class _Response:
         for start in range(0, len(self.body), PIECE):
             yield self.body[start : start + PIECE]
 
-    async def aclose(self) -> None:
-        pass
-
 
 def _streamed(body: str) -> None:
-    async def all_of(response: Any) -> None:
-        async for _ in responses.answer_pieces(response, answer):
-            pass
-        answer.whole()
-
-    answer = responses.StreamedResponse()
-    _refusable(lambda: asyncio.run(all_of(_Response(body.encode("utf-8", "replace"), {}))))
+    response = _Response(body.encode("utf-8", "replace"), {})
+    _refusable(lambda: asyncio.run(responses.read_stream(response, len)))
 
 
 def _events(text: str, delta: Callable[[str], object]) -> str:

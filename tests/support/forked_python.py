@@ -35,9 +35,9 @@ SHARED = "MODEL_ANSWERS_OF_TESTS"  # the variable with the file that all process
 _BEFORE_START = re.compile(r"(?!PYTHON_KEYRING)(PYTHON|LC_|LD_|MALLOC|OMP_|TZ$|LANG$|LANGUAGE$)")
 _SUBREAPER = 36  # linux/prctl.h: orphans among the descendants become children of this process
 # What commands import when they need it; those of `citeloom.commands` come with them.
-_IMPORTED = """citeloom.cli citeloom.server.app citeloom.server.pages.people_page citeloom.zotero.syncing
+_IMPORTED = """citeloom.cli citeloom.server.app citeloom.server.routes.people_page citeloom.zotero.syncing
 citeloom.api.checking citeloom.stores.local.chroma chromadb tantivy tokenizers
-langchain_openai langgraph.checkpoint.sqlite.aio""".split()
+httpx langgraph.checkpoint.sqlite.aio""".split()
 
 
 NEW = subprocess.Popen  # which forks nothing

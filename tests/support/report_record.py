@@ -6,8 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from citeloom.citations.checks.support_findings import support_findings
-from citeloom.citations.citation_styles import render
-from citeloom.citations.marking import missing_marks
+from citeloom.citations.citation_styles import missing_marks, render
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.roles.protocols import DecidingSpan, Source, Verdict, VerdictLabel
 from citeloom.settings.config import CitationStyle

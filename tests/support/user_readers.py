@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from citeloom.api import citing
 from citeloom.citations import user_citations, verification
-from citeloom.citations.export import plot_figures as figures, tex_regions
+from citeloom.citations.export import latex_output as latex, plot_figures as figures
 from citeloom.claims import markup_readers
 from citeloom.documents import blocks, entry_labels, marker_escaping, paper_names
 from citeloom.errors import InputError
@@ -53,7 +53,7 @@ def _item(text: str) -> ZoteroItem:
 def _regions(text: str) -> None:
     for marks in (text, f"% citeloom:begin {text}\n{text}\n% citeloom:end", f"% citeloom:here {text}"):
         with suppress(InputError):
-            tex_regions.find_regions(marks, "a.tex")
+            latex.find_regions(marks, "a.tex")
 
 
 def _in_editor(text: str) -> None:
@@ -73,9 +73,9 @@ def _sentence(text: str) -> None:
 USERS: Final[Mapping[str, Reader]] = {
     "figure_lines": lambda text: figures.figure_lines([{"number": 1, "caption": text, "file": "a.figure-1.png"}]),
     "regions of a LaTeX file": _regions,
-    "entries of a LaTeX project": lambda text: tex_regions.grow_bibliography({"a.bib": text}, [paper()]),
-    "a section for a LaTeX project": lambda text: tex_regions.section_body(text, text, {"a": "b"}, [], ""),
-    "packages of a LaTeX project": lambda text: tex_regions.missing_packages(text, tex_regions.without_comments(text)),
+    "entries of a LaTeX project": lambda text: latex.grow_bibliography({"a.bib": text}, [paper()]),
+    "a section for a LaTeX project": lambda text: latex.section_body(text, text, {"a": "b"}, [], ""),
+    "packages of a LaTeX project": lambda text: latex.missing_packages(text, latex.without_comments(text)),
     "citing_statements": lambda text: user_citations.citing_statements(experiment(text)),
     "own_citations": lambda text: user_citations.find_user_citations(PLAIN, experiment(text), [paper()]),
     "with_literal_markers": lambda text: user_citations.with_literal_markers(text, PLAIN),

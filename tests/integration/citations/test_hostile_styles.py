@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.citations.csl_styles import read_style, style_file
 from citeloom.citations.export.pandoc_formats import convert
 from citeloom.citations.export.section_files import ExportError
-from citeloom.citations.references import build_references
+from citeloom.citations.references import build_references, read_style, style_file
 from citeloom.documents import Paper
 from citeloom.errors import InputError
 

@@ -9,7 +9,7 @@ import pytest
 
 from citeloom.errors import ConfigurationError
 from citeloom.graph.shared_sessions import SectionContext, settings_of
-from citeloom.models.chat_caller import chat_model
+from citeloom.models.chat_caller import chat_endpoint
 from citeloom.runs.run_requests import settings_record
 from citeloom.settings.config import OPENAI_BASE_URL, load_settings
 from citeloom.settings.key_trust import is_loopback, shown_address, user_configuration
@@ -251,7 +251,7 @@ def test_what_may_be_secret_in_an_address_is_not_shown(url: str, shown: str, cit
 @pytest.mark.parametrize("part", ["?key=SECRET", "#SECRET", "?SECRET"])
 def test_an_address_with_a_key_in_it_is_refused_without_showing_it(part: str) -> None:
     with pytest.raises(ConfigurationError, match="CITELOOM_CHAT_API_KEY") as refused:
-        chat_model(load_settings(chat_model="m", chat_base_url=f"https://host/v1{part}"), "reader")
+        chat_endpoint(load_settings(chat_model="m", chat_base_url=f"https://host/v1{part}"), "reader")
     assert "SECRET" not in str(refused.value)
 
 

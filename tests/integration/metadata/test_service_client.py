@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from citeloom.metadata.service_client import NotCachedError, ServiceAddress, ServiceClient, ServiceError
+from citeloom.metadata.service_client import NotCachedError, ServiceClient, ServiceError
 from citeloom.models.http.failures import CallFailedError
 from citeloom.stores.metadata_store import MetadataStore
 from tests.support.fake_clock import FakeClock
@@ -37,10 +37,18 @@ async def client_of(
     timeout: float = 30.0,
     interval: float = 0,
 ) -> AsyncIterator[ServiceClient]:
-    address = ServiceAddress("Crossref", f"{server.url}/crossref", interval)
     store = MetadataStore(metadata_tables(tmp_path / "metadata.sqlite"))
     async with httpx.AsyncClient(timeout=timeout, follow_redirects=False) as http:
-        yield ServiceClient(address, store, http, max_age=60, timeout=timeout, clock=clock or FakeClock())
+        yield ServiceClient(
+            "Crossref",
+            f"{server.url}/crossref",
+            store,
+            http,
+            max_age=60,
+            timeout=timeout,
+            clock=clock or FakeClock(),
+            interval=interval,
+        )
 
 
 async def test_an_answer_is_committed_and_not_requested_again(server: MetadataServer, tmp_path: Path) -> None:
@@ -161,8 +169,8 @@ async def test_offline_uses_an_answer_of_any_age_and_sends_nothing(server: Metad
     clock.now += 1e6
     store = MetadataStore(metadata_tables(tmp_path / "metadata.sqlite"))
     async with httpx.AsyncClient() as http:
-        address = ServiceAddress("Crossref", f"{server.url}/crossref")
-        client = ServiceClient(address, store, http, max_age=60, offline=True, clock=clock)
+        url = f"{server.url}/crossref"
+        client = ServiceClient("Crossref", url, store, http, max_age=60, offline=True, clock=clock)
         assert await client.get(PATH) is not None
         with pytest.raises(NotCachedError):
             await client.get("/works/10.5555%2Ftwo")

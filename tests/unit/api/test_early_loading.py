@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from citeloom.api.homes import load_early
-from citeloom.citations import csl_styles
+from citeloom.citations import references
 from citeloom.models.embeddings import bundled_models
 from citeloom.models.embeddings.bundled_models import EMBEDDER, RERANKER, BundledModel, WeightsError
 from citeloom.settings.config import Settings
@@ -22,7 +22,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(bundled_models, "load_session", load)
     monkeypatch.setattr(bundled_models, "load_tokenizer", lambda model: None)
-    monkeypatch.setattr(csl_styles, "read_style", lambda path: names.append("style"))
+    monkeypatch.setattr(references, "read_style", lambda path: names.append("style"))
     return names
 
 

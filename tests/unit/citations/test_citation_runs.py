@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -62,10 +63,14 @@ def record_of(rendered: Rendered) -> dict[str, Any]:
 
 
 class Shelf:
-    papers: Final = dict.fromkeys(NUMBERING)
+    def records(self) -> dict[str, None]:
+        return dict.fromkeys(NUMBERING)
 
-    def passages(self, key: str) -> Sequence[str]:
-        return [source.text for source in SOURCES if source.paper.key == key]
+    def paper_chunks(self, key: str) -> list[SimpleNamespace]:
+        return [SimpleNamespace(key=key, text=source.text) for source in SOURCES if source.paper.key == key]
+
+    def chunks(self, ids: Sequence[str]) -> list[SimpleNamespace]:
+        return []
 
 
 class Holder(Shelf):
@@ -74,8 +79,8 @@ class Holder(Shelf):
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def chunk(self, chunk_id: str) -> tuple[str, str]:
-        return NUMBERING[0], self._text
+    def chunks(self, ids: Sequence[str]) -> list[SimpleNamespace]:
+        return [SimpleNamespace(key=NUMBERING[0], text=self._text)]
 
 
 def test_each_sentence_keeps_its_own_record() -> None:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from citeloom.citations.checks.findings import Finding, Rule
-from citeloom.citations.citation_styles import render
-from citeloom.citations.marking import MARKS, leave_out, marked_sentences, missing_marks
+from citeloom.citations.citation_styles import MARKS, leave_out, marked_sentences, missing_marks, render
 from citeloom.settings.config import CitationStyle
 from tests.support.citation_samples import make_source
 

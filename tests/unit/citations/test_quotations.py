@@ -8,8 +8,8 @@ import pytest
 
 from citeloom.citations.checks.draft_checks import check_draft, replace_invalid_citations
 from citeloom.citations.checks.findings import Finding
-from citeloom.citations.marking import missing_marks
-from citeloom.citations.quotations import verbatim_spans
+from citeloom.citations.citation_styles import missing_marks
+from citeloom.citations.markers import verbatim_spans
 from citeloom.citations.user_citations import with_literal_quotes
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft

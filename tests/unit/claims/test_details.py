@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from citeloom.claims.claim_passages import NearSentence, SentenceIndex
+from citeloom.claims.claim_verdicts import uncited_kind
 from citeloom.claims.detail_checks import number_faults, quote_faults, whole_source, wording_faults
 from citeloom.claims.manuscript import ListedReference
 from citeloom.claims.reference_entries import differing, near_keys, parse_listed
-from citeloom.claims.sentence_kinds import uncited_kind
 from citeloom.documents import Category, Chunk, Paper
 from citeloom.documents.paper_names import family_name
 from citeloom.experiment import Experiment

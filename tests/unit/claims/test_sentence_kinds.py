@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.claims.check_report import careful_words
-from citeloom.claims.sentence_kinds import uncited_kind
+from citeloom.claims.check_files import careful_words
+from citeloom.claims.claim_verdicts import uncited_kind
 
 
 @pytest.mark.parametrize("broken", ["(guo2017calibration?).", "[?]."])

@@ -34,7 +34,7 @@ def found(text: str, rule: Any = "unsupported") -> list[FindingRecord]:
 
 
 def attempt(text: str = TEXT, **more: Any) -> Attempt:
-    draft: Any = {"text": text, "truncated": False, "quotes": [], "notes": []}
+    draft: Any = {"text": text, "truncated": False, "notes": []}
     return {"draft": draft, "findings": found(text), **more}
 
 

@@ -15,7 +15,7 @@ from citeloom.evidence_tables.cells import (
     evaluate_formula,
     split_columns,
 )
-from citeloom.roles.cell_protocols import CellReading, TableColumn
+from citeloom.roles.protocols import CellReading, TableColumn
 
 WORDS = "Of 48 weavers, 12 (25%) tired within 1.5 hours; 36 did not."
 CHUNK = Chunk("ada2020:00000", "ada2020", 0, WORDS, "Results", "", Category.EVALUATION, 1, 3, 0, len(WORDS), 20)

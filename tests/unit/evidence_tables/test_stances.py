@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from bench.evidence_inference import Prompt, overlaps, score_stances
-from citeloom.evidence_tables.cells import TableCell
-from citeloom.evidence_tables.stances import agreement_record, disagreements, stance_column, stance_of
+from citeloom.evidence_tables.cells import TableCell, agreement_record, disagreements, stance_column, stance_of
 from citeloom.evidence_tables.table_files import draw_table
 
 CLAIM = "Aspirin relieves migraine better than placebo in adults"

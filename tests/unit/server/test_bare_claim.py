@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.server.pages.tables_page import bare_claim
+from citeloom.server.routes.table_routes import bare_claim
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.server.pages.html import without_markup
+from citeloom.server.routes.html import without_markup
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import pypandoc
 import pytest
 
 from citeloom.citations.citation_styles import render
-from citeloom.citations.csl_styles import style_file
 from citeloom.citations.export.pandoc_formats import PANDOC_FORMATS, PandocFormat, convert, manuscript
+from citeloom.citations.references import style_file
 from citeloom.errors import InputError
 from tests.support.citation_samples import make_source
 

@@ -15,9 +15,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from citeloom.citations.csl_styles import style_file
 from citeloom.citations.export.pandoc_formats import convert
 from citeloom.citations.export.word_fields import CitedEvidence, DocumentOptions
+from citeloom.citations.references import style_file
 from citeloom.documents.edited_documents import read_edited
 from citeloom.errors import InputError
 

@@ -1,4 +1,4 @@
-"""The real `ChatOpenAI` against a server on real sockets: what goes out, what comes back, what goes wrong."""
+"""Calls of servers that speak OpenAI's protocol, on real sockets: what goes out, what comes back, what goes wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from citeloom.errors import CiteloomError, ConfigurationError
-from citeloom.models.chat_caller import ChatCaller, chat_identity, chat_model
+from citeloom.models.chat_caller import ChatCaller, chat_endpoint, chat_identity
 from citeloom.models.http.client import close_connections
 from citeloom.models.http.failures import EndpointBusyError, EndpointLostError, EndpointRefusedError
 from citeloom.models.http.limiter import Limiter
@@ -274,7 +274,7 @@ async def test_the_setting_to_mend_is_that_of_the_role(journal: Journal) -> None
 )
 def test_an_address_that_is_none(url: str) -> None:
     with pytest.raises(ConfigurationError, match="CITELOOM_CHAT_BASE_URL") as caught:
-        chat_model(Settings(chat_model="m", chat_base_url=url), "reader")
+        chat_endpoint(Settings(chat_model="m", chat_base_url=url), "reader")
     assert KEY not in str(caught.value)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from citeloom.citations.checks.citation_coverage import uncited_sentences, unsupported_findings
 from citeloom.citations.checks.draft_checks import check_draft
-from citeloom.citations.marking import missing_marks
+from citeloom.citations.citation_styles import missing_marks
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft
 from tests.support.citation_samples import make_source

@@ -12,7 +12,7 @@ from citeloom.experiment import SECTION_KINDS
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.chat_writers import ChatWriter
 from citeloom.roles.chat.prompt_format import SOURCES_TOKENS, estimate_tokens
-from citeloom.roles.protocols import Draft, QuoteSpan
+from citeloom.roles.protocols import Draft
 
 TEXT = "Degree explains most of it [E1].\n\nHere is where it ends: nowhere [E1]."
 
@@ -130,9 +130,9 @@ async def test_a_repair_shows_the_draft_and_each_problem_on_a_line(
 
 
 async def test_a_repair_without_text_keeps_the_draft(scripted: Any, prompts: PromptLibrary, make_brief: Any) -> None:
-    draft = Draft(TEXT, truncated=True, quotes=(QuoteSpan("E1", 0, 5),), notes=("first",))
+    draft = Draft(TEXT, truncated=True, notes=("first",))
     kept = await writer(scripted("", ""), prompts).repair(make_brief(), draft, ["unknown marker [E9]"])
-    assert (kept.text, kept.truncated, kept.quotes) == (draft.text, True, draft.quotes)
+    assert (kept.text, kept.truncated) == (draft.text, True)
     assert kept.notes == ("first", "The writer answered twice without any text.")
 
 

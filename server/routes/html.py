@@ -22,8 +22,7 @@ from fastapi.responses import FileResponse, HTMLResponse
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from ...api import run_texts
-from ...api.messages import counted
+from ...api import messages, run_texts
 from ...documents.plain_text import plain_text
 from ..access import caller
 from ..problems import MEDIA_TYPE, ServerError
@@ -123,18 +122,14 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: (
-            value if isinstance(value, Markup) or not isinstance(value, str) else strip_controls(value)
-        ),
+        finalize=lambda value: strip_controls(value) if type(value) is str else value,
     )
-    environment.globals.update(asset=STATIC.address, version=version("citeloom"), pdfjs=PDFJS_ADDRESS)
-    environment.globals.update(
-        verdicts=run_texts.VERDICTS, doubtful=run_texts.DOUBTFUL, commonness=run_texts.commonness
-    )
+    of_texts = {"verdicts": run_texts.VERDICTS, "doubtful": run_texts.DOUBTFUL, "commonness": run_texts.commonness}
+    environment.globals.update(of_texts, asset=STATIC.address, version=version("citeloom"), pdfjs=PDFJS_ADDRESS)
     environment.filters.update(
         markdown=markdown,
         plain=without_markup,
-        counted=counted,
+        counted=messages.counted,
         doi=run_texts.doi_html,
         reference=run_texts.reference_html,
         moment=moment,

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, Literal
+from urllib.parse import quote
 
+from fastapi import Request, Response
 from markupsafe import Markup
 
-from ...api import run_texts
-from ...api.serving import Session
+from ...api import run_texts, serving, writing
+from .. import response_models
 from ..problems import ServerError
-from .html import strip_controls, without_styles
+from ..server_state import ServerState
+from .html import page, strip_controls, without_styles
 
 DetailKind = Literal["citation", "finding", "number", "evidence"]
 _QUOTED: Final = 1500  # characters of a quote to search for on a PDF page
 
 
+_KINDS: Final[Mapping[str, DetailKind]] = {
+    "citations": "citation",
+    "findings": "finding",
+    "numbers": "number",
+    "evidence": "evidence",
+}
 # A sentence as it stands in the text, and the button that opens it for the keyboard.
 _SENTENCE: Final = Markup('<span class="sentence{}" id="{}sentence-{}" data-position="{}" data-text="{}">')
 _BUTTON: Final = Markup('<button class="edit" type="button" aria-label="Edit sentence {}"></button></span>')
@@ -42,14 +52,14 @@ class AnswerView:
         return [line for line in self.record["warnings"] if not any(message in line for message in findings)]
 
 
-async def show_text(run: run_texts.RunRecord, session: Session, base: str, prefix: str = "") -> AnswerView:
+async def show_text(run: run_texts.RunRecord, session: serving.Session, base: str, prefix: str = "") -> AnswerView:
     """A finished text in the user's version, with retractions since; ids of its sentences begin with `prefix`."""
     edits = await asyncio.to_thread(session.home.runs().edits, run.thread_id)
     current = await run_texts.current_text(run_texts.editable_text(run, edits), session)
     return await asyncio.to_thread(_view, current, session, base, prefix)
 
 
-def _view(current: run_texts.CurrentText, session: Session, base: str, prefix: str) -> AnswerView:
+def _view(current: run_texts.CurrentText, session: serving.Session, base: str, prefix: str) -> AnswerView:
     """The text with its links; of a sentence no finding is a link, as it opens its findings. Blocks."""
     record = run_texts.with_notices(current.record, session)
     report = run_texts.report_view(record)
@@ -61,9 +71,7 @@ def _view(current: run_texts.CurrentText, session: Session, base: str, prefix: s
         sentences.append(run_texts.EnclosedSentence(item["start"], item["end"], before, _BUTTON.format(position + 1)))
         troubled += found
     links = run_texts.report_links(report, record)
-    links = [
-        link for link in links if link.kind != "finding" or link.end < ends.get(link.start, 0) or link.start not in ends
-    ]
+    links = [link for link in links if link.kind != "finding" or link.end < ends.get(link.start, link.end + 1)]
     placed = run_texts.non_overlapping(record["text"], links)
     name = base.strip("/").replace("/", "-")
 
@@ -77,41 +85,29 @@ def _view(current: run_texts.CurrentText, session: Session, base: str, prefix: s
 
 def strip_in_place(text: str) -> str:
     """Like `strip_controls`, but keeps the length, so that spans stay valid."""
-    return (
-        "".join(strip_controls(character) or "\u200b" for character in text) if strip_controls(text) != text else text
-    )
+    if strip_controls(text) == text:
+        return text
+    return "".join(strip_controls(character) or "\u200b" for character in text)
 
 
 def detail(view: AnswerView, kind: DetailKind, which: str, library: run_texts.Library) -> dict[str, Any]:
     """Content of the side panel for a link; raises `ServerError` if the text has no such link."""
-    shared = {"view": view}
+    report, shown, hits = view.report, dict[str, Any](), list[run_texts.SearchHit]()
     if kind == "evidence":
-        cited = [support.found for card in view.report.cards for support in card.supports]
-        hits = [*cited, *(hit for group in view.report.unused for hit in group)]
-        found = next((hit for hit in hits if hit.record["id"] == which), None)
-        if found is None:
-            raise _unknown(kind, which)
-        return {**shared, "kind": kind, "found": found, **_images(library, [found])}
-    number = int(which) if which.isascii() and which.isdigit() and len(which) < 6 else 0
-    items = {"citation": view.report.cards, "finding": view.report.findings, "number": view.report.numbers}[kind]
-    if not 1 <= number <= len(items):
-        raise _unknown(kind, which)
-    item = items[number - 1]
-    hits = [support.found for support in item.supports] if isinstance(item, run_texts.Card) else []
-    return {**shared, "kind": kind, "number": number, "total": len(items), "item": item, **_images(library, hits)}
-
-
-def _unknown(kind: str, which: str) -> ServerError:
-    return ServerError(
-        404, f"There is no {kind} {which[:40]!r} here.", help="The page may be older than the text: load it again."
-    )
-
-
-def _images(library: run_texts.Library, hits: list[run_texts.SearchHit]) -> dict[str, Any]:
-    return {
-        "pages": _pages(library, hits),
-        "figures": run_texts.find_cited_figures(library, [hit.record for hit in hits]),
-    }
+        cited = [support.found for card in report.cards for support in card.supports]
+        hits = [hit for hit in (*cited, *chain(*report.unused)) if hit.record["id"] == which][:1]
+        shown = {"found": hits[0]} if hits else {}
+    else:
+        items = {"citation": report.cards, "finding": report.findings, "number": report.numbers}[kind]
+        if which.isascii() and which.isdigit() and len(which) < 6 and 1 <= int(which) <= len(items):
+            item = items[int(which) - 1]
+            shown = {"number": int(which), "total": len(items), "item": item}
+            hits = [support.found for support in item.supports] if isinstance(item, run_texts.Card) else []
+    if not shown:
+        help = "The page may be older than the text: load it again."
+        raise ServerError(404, f"There is no {kind} {which[:40]!r} here.", help=help)
+    figures = run_texts.find_cited_figures(library, [hit.record for hit in hits])
+    return {"view": view, "kind": kind, **shown, "pages": _pages(library, hits), "figures": figures}
 
 
 def _pages(library: run_texts.Library, hits: list[run_texts.SearchHit]) -> dict[str, Mapping[str, Any]]:
@@ -128,3 +124,30 @@ def _pages(library: run_texts.Library, hits: list[run_texts.SearchHit]) -> dict[
         for hit in hits
         if hit.record["key"] in records
     }
+
+
+async def detail_page(request: Request, state: ServerState, view: AnswerView, kinds: str, which: str) -> Response:
+    """A link's details, as a fragment for the side panel, as a card beside the link, or as a full page."""
+    if kinds not in _KINDS:
+        raise ServerError(404, "There is no such page.")
+    shown = await asyncio.to_thread(detail, view, _KINDS[kinds], which, state.session.library)
+    templates = {"": "detail_page.html", "card": "citation_card.html"}
+    return page(request, templates.get(request.headers.get("x-part", ""), "detail.html"), shown)
+
+
+def file_records(files: Sequence[run_texts.ResultFiles], base: str) -> list[response_models.ResultFile]:
+    return [
+        {
+            "name": name,
+            "format": suffix,
+            "version": "edited" if place else "original",
+            "media_type": media_type(suffix),
+            "href": f"{base}/{quote(name)}",
+        }
+        for place, result in enumerate(files)
+        for suffix, name in zip(result.suffixes, result.names(), strict=True)
+    ]
+
+
+def media_type(suffix: str) -> str:
+    return response_models.MEDIA_TYPES.get(suffix) or writing.image_type(suffix) or "application/octet-stream"

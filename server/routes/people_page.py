@@ -1,27 +1,33 @@
-"""Signing in on a server with accounts, joining by an invitation, and the page of people, tokens and the audit log."""
+"""Accounts: joining, the group's own sign-in, passkeys, and the page of people, tokens and the audit log.
+
+A passkey (WebAuthn) is added by somebody who is signed in, and signs in without name and password. Each of its requests
+is made twice: without a credential it is answered with what the browser asks its authenticator for, with a challenge
+that is good once, for five minutes; then it brings the credential.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import parse_qsl, urlencode
 
-from fastapi import APIRouter, Depends, Form, Query, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Body, Depends, Form, Request, Response
+from fastapi.responses import JSONResponse, RedirectResponse
 
-from ...api.people import LIFETIMES, RIGHTS, Person, Role, Scope, WrongPasswordError, enter, join, with_password
-from ..access import BROWSER, MCP, METADATA, Caller, People, caller, own_address
+from ...api.messages import install_hint
+from ...api.people import RIGHTS, Role, Scope, enter, join
+from ...errors import ConfigurationError
+from ..access import MCP, METADATA, Caller, People, caller, own_address
 from ..guard import SIGN_IN
 from ..identity_provider import SIGN_IN_LASTS, IdentityProvider
 from ..problems import ServerError
-from ..server_options import COOKIE, session_cookie
 from ..server_state import StateOf
 from .html import page
-from .sign_in_page import own_path, signed_out
+from .sign_in_page import Field, Given, begin_session, own_path, set_cookies
 
 router = APIRouter(include_in_schema=False)
-Field = Annotated[str, Form(max_length=2000)]
-Given = Annotated[str, Query(max_length=2000)]
 _RETURN: Final = SIGN_IN + "/callback"
 _BEGUN: Final = "citeloom_sign_in"  # cookie
 PAGE: Final = "/settings/people"
@@ -51,22 +57,6 @@ ProviderOf = Annotated[IdentityProvider, Depends(_provider_of)]
 Who = Annotated[Caller, Depends(_who)]
 
 
-@router.get(SIGN_IN)
-def sign_in_form(request: Request, next: Given = "/") -> Response:
-    return page(request, "people_sign_in.html", {"next": own_path(next), "wrong": False})
-
-
-@router.post(SIGN_IN)
-def sign_in(request: Request, people: PeopleOf, name: Field = "", password: Field = "", next: Field = "/") -> Response:
-    """Begin a session; a wrong password and an unknown name get the same answer."""
-    try:
-        with people.attempt(request, name):
-            person = with_password(people.accounts, name, password)
-    except WrongPasswordError:
-        return page(request, "people_sign_in.html", {"next": own_path(next), "wrong": True}, 401)
-    return begin_session(request, people, person, RedirectResponse(own_path(next), 303))
-
-
 @router.get(SIGN_IN + "/group")
 def sign_in_at_provider(request: Request, provider: ProviderOf, invitation: Given = "", next: Given = "/") -> Response:
     """Lead to the group's own sign-in; from elsewhere an invitation is shown first: it may be to another's account."""
@@ -74,7 +64,7 @@ def sign_in_at_provider(request: Request, provider: ProviderOf, invitation: Give
         return RedirectResponse(f"/join?{urlencode({'invitation': invitation})}", 303)
     about = {"invitation": invitation, "next": own_path(next)}
     place, begun = provider.begin(own_address(request, _RETURN), about)
-    return _with_cookies(request, RedirectResponse(place, 303), {_BEGUN: (begun, SIGN_IN_LASTS)})
+    return set_cookies(request, RedirectResponse(place, 303), {_BEGUN: (begun, SIGN_IN_LASTS)})
 
 
 @router.get(_RETURN)
@@ -112,19 +102,6 @@ def accept_invitation(request: Request, people: PeopleOf, invitation: Field = ""
     """Use an invitation up: set the password, and sign in."""
     person = join(people.accounts, invitation, password)
     return begin_session(request, people, person, RedirectResponse("/", 303))
-
-
-@router.post("/sign-out")
-def sign_out(request: Request, people: PeopleOf) -> Response:
-    people.accounts.end(session_cookie(request.headers.get("cookie")))
-    return signed_out()
-
-
-@router.post("/sign-out-everywhere")
-def sign_out_everywhere(people: PeopleOf, who: Who) -> Response:
-    """End all sessions of the person; their tokens stay valid."""
-    people.accounts.revoke(who.person.name, kind="session")
-    return signed_out()
 
 
 @router.get(PAGE)
@@ -186,27 +163,85 @@ def revoke_token(
 
 def _shown_once(request: Request, **secrets: str) -> Response:
     """Lead to the page, which shows the secrets this once: loading it again neither shows nor makes any."""
-    return _with_cookies(request, RedirectResponse(PAGE, 303), {_ONCE: (urlencode(secrets), 60)})
+    return set_cookies(request, RedirectResponse(PAGE, 303), {_ONCE: (urlencode(secrets), 60)})
 
 
-def begin_session(
-    request: Request, people: People, person: Person, response: Response, lasts: int = LIFETIMES["session"]
-) -> Response:
-    """Sign in with a new session, whose cookie the response brings; the one that the browser had ends. Blocks."""
-    people.accounts.end(session_cookie(request.headers.get("cookie")))
-    session = people.accounts.grant("session", person.name, lasts=lasts)
-    people.accounts.log(person.name, "signed in")
-    cookies = {COOKIE: (session, lasts)}
-    known = people.accounts.holder("browser", request.cookies.get(BROWSER, ""))
-    if known is None or known[0].name != person.name:
-        cookies[BROWSER] = people.accounts.grant("browser", person.name), LIFETIMES["browser"]
-    return _with_cookies(request, response, cookies)
+Credential = Annotated[dict[str, Any] | None, Body()]
+Text = Annotated[str, Body(max_length=2000)]
+_ALGORITHMS = (-8, -7, -257)  # EdDSA, ES256, RS256
+# Kept on the authenticator, so that no name is needed, and opened by a PIN or a finger, since there is no password.
+_AUTHENTICATOR = {"residentKey": "required", "requireResidentKey": True, "userVerification": "required"}
 
 
-def _with_cookies(request: Request, response: Response, cookies: Mapping[str, tuple[str, int]]) -> Response:
-    """The response with cookies of these values and ages."""
-    secure = own_address(request, "/").startswith("https:")
-    for name, (value, lasts) in cookies.items():
-        # Lax, since an identity provider or a mail may lead here; the guard refuses what other sites send.
-        response.set_cookie(name, value, lasts, httponly=True, samesite="lax", secure=secure)
-    return response
+@router.post(PAGE + "/passkeys")
+def add_passkey(
+    request: Request, people: PeopleOf, who: Who, credential: Credential = None, label: Text = ""
+) -> dict[str, Any]:
+    """Add a passkey to one's own account."""
+    name = who.person.name
+    if credential is None:
+        handle = hashlib.sha256(f"citeloom {name}".encode()).hexdigest()[:40]
+        asked = {
+            "challenge": people.accounts.grant("challenge", name),
+            "rp": {"id": request.url.hostname, "name": "Citeloom"},
+            "user": {"id": handle, "name": name, "displayName": name},
+            "pubKeyCredParams": [{"type": "public-key", "alg": number} for number in _ALGORITHMS],
+            "authenticatorSelection": _AUTHENTICATOR,
+        }
+        return {"create": asked}
+    with _verifying():
+        from webauthn import verify_registration_response
+
+        made = verify_registration_response(**_expected(request, people, credential, name))
+    if people.accounts.holder("passkey", credential["id"]) is not None:
+        raise ServerError(409, "This passkey is known already.", help="Revoke it first.")
+    proof = (made.credential_public_key.hex(), str(made.sign_count))
+    people.accounts.grant("passkey", name, label, proof, secret=credential["id"])
+    return {"next": PAGE}
+
+
+@router.post(SIGN_IN + "/passkey")
+def sign_in_by_passkey(request: Request, people: PeopleOf, credential: Credential = None, next: Text = "/") -> Any:
+    """Begin a session with a passkey."""
+    if credential is None:
+        challenge = people.accounts.grant("challenge", "")
+        return {"get": {"challenge": challenge, "rpId": request.url.hostname, "userVerification": "required"}}
+    with _verifying():
+        from webauthn import verify_authentication_response
+
+        if (found := people.accounts.holder("passkey", credential["id"])) is None:
+            raise KeyError(credential["id"])
+        key, _, count = found[1].scopes.partition(" ")
+        used = verify_authentication_response(
+            **_expected(request, people, credential, ""),
+            credential_public_key=bytes.fromhex(key),
+            credential_current_sign_count=int(count),
+        )
+    people.accounts.note_use(credential["id"], f"{key} {used.new_sign_count}")
+    return begin_session(request, people, found[0], JSONResponse({"next": own_path(next)}))
+
+
+def _expected(request: Request, people: People, credential: dict[str, Any], name: str) -> dict[str, Any]:
+    """What a credential has to fit; uses its challenge up, which must have been given to this person."""
+    from webauthn.helpers import base64url_to_bytes, bytes_to_base64url, parse_client_data_json
+
+    challenge = parse_client_data_json(base64url_to_bytes(credential["response"]["clientDataJSON"])).challenge
+    if people.accounts.spend("challenge", bytes_to_base64url(challenge)) != name:
+        raise ValueError("its challenge was used, has expired, or was given to somebody else")
+    here = {"expected_origin": own_address(request, "").rstrip("/"), "expected_rp_id": request.url.hostname}
+    return {**here, "credential": credential, "expected_challenge": challenge, "require_user_verification": True}
+
+
+@contextmanager
+def _verifying() -> Iterator[None]:
+    """Turn what is wrong with a credential into one error that tells strangers nothing."""
+    try:
+        from webauthn.helpers.exceptions import WebAuthnException
+    except ImportError as error:
+        missing = f"Passkeys need {error.name}, which is not installed."
+        raise ConfigurationError(missing, help=f"{install_hint('people')}.") from error
+    try:
+        yield
+    except (WebAuthnException, AttributeError, LookupError, TypeError, ValueError) as error:
+        help = "Try again, or sign in with your password and add the passkey anew."
+        raise ServerError(403, "This passkey is not valid here.", help=help) from error

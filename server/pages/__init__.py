@@ -1,1 +1,0 @@
-"""Web pages, rendered on the server and updated by small scripts that use the API."""

@@ -1,0 +1,106 @@
+"""Signing in, with the token or with the password of an account, and out: a browser then has a session's cookie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from ...api.people import LIFETIMES, Person, WrongPasswordError, with_password
+from ..access import BROWSER, People, caller, own_address
+from ..guard import SIGN_IN
+from ..server_options import COOKIE, session_cookie
+from ..server_state import StateOf
+from .html import page
+
+router = APIRouter(include_in_schema=False)
+Field = Annotated[str, Form(max_length=2000)]
+Given = Annotated[str, Query(max_length=2000)]
+
+
+@router.get(SIGN_IN)
+def sign_in_form(request: Request, state: StateOf, next: Given = "/") -> Response:
+    """The form; a server without a token or accounts needs none."""
+    if not state.tokens.needed and request.app.state.people is None:
+        return RedirectResponse(own_path(next), 303)
+    return _form(request, next)
+
+
+def _form(request: Request, next: str, *, wrong: bool = False) -> Response:
+    template = "sign_in.html" if request.app.state.people is None else "people_sign_in.html"
+    return page(request, template, {"next": own_path(next), "wrong": wrong}, 401 if wrong else 200)
+
+
+@router.post(SIGN_IN)
+def sign_in(
+    request: Request, state: StateOf, token: Field = "", name: Field = "", password: Field = "", next: Field = "/"
+) -> Response:
+    """Begin a session; a wrong password and an unknown name get the same answer."""
+    people: People | None = request.app.state.people
+    response = RedirectResponse(own_path(next), 303)
+    if people is None:
+        if not state.tokens.valid(token.strip()):
+            return _form(request, next, wrong=True)
+        session = state.accounts.grant("session", state.tokens.fingerprint)
+        return set_cookies(request, response, {COOKIE: (session, LIFETIMES["session"])}, "strict")
+    try:
+        with people.attempt(request, name):
+            person = with_password(people.accounts, name, password)
+    except WrongPasswordError:
+        return _form(request, next, wrong=True)
+    return begin_session(request, people, person, response)
+
+
+@router.post("/sign-out")
+def sign_out(request: Request, state: StateOf) -> Response:
+    state.accounts.end(session_cookie(request.headers.get("cookie")))
+    return _signed_out()
+
+
+@router.post("/sign-out-everywhere")
+def sign_out_everywhere(state: StateOf) -> Response:
+    """End all sessions of the person, or of the token; a person's tokens stay valid."""
+    who = caller.get()
+    state.accounts.revoke(state.tokens.fingerprint if who is None else who.person.name, kind="session")
+    return _signed_out()
+
+
+def _signed_out() -> Response:
+    response = RedirectResponse(SIGN_IN, 303)
+    response.delete_cookie(COOKIE)
+    return response
+
+
+def own_path(address: str) -> str:
+    """A path on this server; anything else becomes the first page."""
+    plain = address.isascii() and address.isprintable() and "\\" not in address
+    return address if plain and address.startswith("/") and not address.startswith("//") else "/"
+
+
+def begin_session(
+    request: Request, people: People, person: Person, response: Response, lasts: int = LIFETIMES["session"]
+) -> Response:
+    """Sign in with a new session, whose cookie the response brings; the one that the browser had ends. Blocks."""
+    people.accounts.end(session_cookie(request.headers.get("cookie")))
+    session = people.accounts.grant("session", person.name, lasts=lasts)
+    people.accounts.log(person.name, "signed in")
+    cookies = {COOKIE: (session, lasts)}
+    known = people.accounts.holder("browser", request.cookies.get(BROWSER, ""))
+    if known is None or known[0].name != person.name:
+        cookies[BROWSER] = people.accounts.grant("browser", person.name), LIFETIMES["browser"]
+    return set_cookies(request, response, cookies)
+
+
+def set_cookies(
+    request: Request,
+    response: Response,
+    cookies: Mapping[str, tuple[str, int]],
+    same_site: Literal["lax", "strict"] = "lax",  # an identity provider or a mail may lead here
+) -> Response:
+    """The response with cookies of these values and ages, hidden from scripts."""
+    secure = own_address(request, "/").startswith("https:")
+    for name, (value, lasts) in cookies.items():
+        response.set_cookie(name, value, lasts, httponly=True, samesite=same_site, secure=secure)
+    return response
