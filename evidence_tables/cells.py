@@ -13,7 +13,7 @@ import ast
 import operator
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
 from functools import cache
@@ -39,6 +39,7 @@ STATUSES: Final[tuple[CellStatus, ...]] = get_args(CellStatus)
 STATUS_LABELS: Final = {"not_reported": "not reported", "unread": "not read", "not_judged": "nothing near"}
 _MARKS: Final = {"conflicting": "[conflicting]", "edited": "[edited]", "not_judged": "[not judged]"}
 
+_NAMED: Final = re.compile(r"[^\W\d_]{3}$")  # a value that ends in a word says itself what it counts
 _PLAIN: Final = ("value", "unit", "condition", "formula", "converted", "status")  # fields of a cell
 _MOST_CHARACTERS: Final = 200  # of a formula
 _FACTORS: Final = frozenset(map(Decimal, (1, 2, 100)))  # numbers that a formula may use though no paper prints them
@@ -94,7 +95,8 @@ def cell_text(cell: Mapping[str, Any]) -> str:
     if cell["status"] in STATUS_LABELS and not cell["value"]:
         return STATUS_LABELS[cell["status"]]
     value = cell["converted"] or cell["value"]
-    printed = cell["value"] if cell["value"].endswith(cell["unit"]) else f"{cell['value']} {cell['unit']}"
+    named = cell["value"].endswith(cell["unit"]) or _NAMED.search(cell["value"])
+    printed = cell["value"] if named else f"{cell['value']} {cell['unit']}"
     parts = [f"{value} [{printed}]" if cell["converted"] else printed]
     parts += [f"({cell['condition']})"] * bool(cell["condition"])
     mark = f"[= {cell['formula']}]" if cell["status"] == "computed" else _MARKS.get(cell["status"])
@@ -150,7 +152,7 @@ def _narrowed(chunk: Chunk, start: int, end: int, value: str) -> list[tuple[Chun
     return [(chunk, start, lines[rule - 1].end()), (chunk, rows[0].start(), rows[0].end())]
 
 
-def stands_in(text: str, printed: Collection[Decimal]) -> bool:
+def stands_in(text: str, printed: Set[Decimal]) -> bool:
     """Whether all numbers of a text are printed; "12 of 48" and "10 000" also count by their parts."""
     numbers = given_numbers(text)
     parts = {
@@ -158,21 +160,18 @@ def stands_in(text: str, printed: Collection[Decimal]) -> bool:
         for whole in outermost(numbers)
     }
     return all(
-        whole.value in printed or (bool(inside) and all(item.value in printed for item in inside))
+        printed >= {whole.value} or (inside and printed >= {item.value for item in inside})
         for whole, inside in parts.items()
     )
 
 
 def outermost(numbers: Sequence[Number]) -> list[Number]:
     """The numbers that are no part of another one: of "10 000" not 10."""
-    return [
-        item
-        for item in numbers
-        if not any(
-            other.start <= item.start and item.end <= other.end and (other.start, other.end) != (item.start, item.end)
-            for other in numbers
-        )
-    ]
+    return [item for item in numbers if not any(_is_inside(item, other) for other in numbers)]
+
+
+def _is_inside(item: Number, other: Number) -> bool:
+    return other.start <= item.start and item.end <= other.end and item.end - item.start < other.end - other.start
 
 
 def evaluate_formula(formula: str) -> Decimal | None:

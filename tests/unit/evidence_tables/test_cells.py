@@ -70,6 +70,9 @@ def test_values_for_two_conditions_do_not_conflict() -> None:
 
 def test_a_unit_is_shown_once() -> None:
     assert cell_text(TableCell("12%", "%", status="reported").as_dict()) == "12%"
+    assert cell_text(TableCell("12 (25)", "weavers", status="reported").as_dict()) == "12 (25) weavers"
+    counts = "12 weavers and 36 spinners"
+    assert cell_text(TableCell(counts, "participants", status="reported").as_dict()) == counts
 
 
 def test_two_values_for_one_thing_are_both_kept() -> None:
