@@ -22,7 +22,7 @@ from .options import command_group, home_session, named_homes, resolve
 from .output import Printed, notice, result
 
 if TYPE_CHECKING:
-    from ..server.access import ServerOptions
+    from ..server.server_options import ServerOptions
 
 SERVER_EXTRA: Final = f"{install_hint('server')}."
 # Seconds that a computing thread may hold the GIL while requests wait.
@@ -43,8 +43,8 @@ def serve(
     with _require_server():
         import uvicorn
 
-        from ..server.access import ServerOptions, token_from_environment
         from ..server.app import create_app, uvicorn_config
+        from ..server.server_options import ServerOptions, token_from_environment
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with suppress(AttributeError, OSError, TypeError):  # not glibc; on Windows, `CDLL` needs a name
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)  # dozens of arenas would each keep freed memory

@@ -23,7 +23,7 @@ from ..api.people import has_accounts
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from . import shared_calls
-from .access import MCP, People, ServerOptions, Tokens, needs_of, require_access
+from .access import MCP, People, needs_of, require_access
 from .guard import Guard
 from .mcp_server import McpEndpoint, mcp_over_http
 from .problems import handle_problems
@@ -38,6 +38,7 @@ from .routes import (
     table_routes as tables,
     writing_routes as writing,
 )
+from .server_options import ServerOptions, Tokens
 from .server_state import ServerState, open_state
 
 OpenState = Callable[[], AbstractAsyncContextManager[ServerState]]

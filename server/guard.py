@@ -23,20 +23,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..api.people import acting
 from ..errors import CiteloomError
-from .access import (
-    MCP,
-    METADATA,
-    OPEN_PATHS,
-    Caller,
-    People,
-    ServerOptions,
-    Tokens,
-    caller,
-    own_address,
-    session_cookie,
-)
+from .access import MCP, METADATA, OPEN_PATHS, Caller, People, caller, own_address
 from .problems import ProblemResponse, ServerError, error_response, to_problem
 from .run_jobs import connection
+from .server_options import ServerOptions, Tokens, session_cookie
 from .server_state import get_state
 
 SIGN_IN: Final = "/sign-in"

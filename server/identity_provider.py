@@ -24,8 +24,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from ..api.messages import describe_invalid
 from ..api.people import ISSUER, RIGHTS, Role
 from ..errors import ConfigurationError
-from .access import token_from_environment
 from .problems import ServerError
+from .server_options import token_from_environment
 
 SIGN_IN_LASTS: Final = 600  # seconds until the return
 _CLIENT, _SECRET, _ROLES = (f"CITELOOM_OIDC_{name}" for name in ("CLIENT_ID", "CLIENT_SECRET", "ROLES"))

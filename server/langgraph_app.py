@@ -22,9 +22,10 @@ from ..api import homes, people
 from ..api.remembering import ROOT as MEMORY, HomeStore
 from ..errors import CiteloomError
 from ..settings.config import Settings, load_settings
-from .access import MCP, Caller, ServerOptions, Tokens, token_from_environment
+from .access import MCP, Caller
 from .app import create_app
 from .problems import ServerError, error_response
+from .server_options import ServerOptions, Tokens, token_from_environment
 
 _STUDIO: Final = "smith.langchain.com"
 _READING: Final = frozenset({"read", "search", "get", "list_namespaces"})

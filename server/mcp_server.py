@@ -38,13 +38,14 @@ from ..api.results import AgreementRecord, AnswerRecord, TableRecord, WaitingQue
 from ..api.serving import ServerJobs, Session
 from ..documents import Paper
 from ..errors import CiteloomError, InputError
-from .access import MCP, TOOLS, ServerOptions, caller
+from .access import MCP, TOOLS, caller
 from .job import Job
 from .jobs import Jobs
 from .problems import ServerError, client_help
 from .request_models import AgreementBody, ResearchBody, TableBody
 from .routes import paper_routes as paper_routes, status_routes as status_routes  # which have shared tools
 from .run_jobs import Orders, RunJobs
+from .server_options import ServerOptions
 from .shared_calls import SHARED_TOOLS, get_table
 
 _Answer = mcp_types.CallToolResult | mcp_types.InputRequiredResult

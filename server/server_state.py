@@ -15,12 +15,12 @@ from ..api import conversation, homes, people
 from ..api.serving import JobOrder, ServerRegistry, Session, join_servers, open_session
 from ..errors import CiteloomError
 from ..settings.config import Settings
-from .access import ServerOptions, Tokens
 from .ingest_jobs import IngestJobs
 from .job import Job
 from .jobs import JobRecovery, Jobs
 from .problems import ServerError
 from .run_jobs import Orders, RunJobs
+from .server_options import ServerOptions, Tokens
 from .uploaded_files import tidy_plots
 
 _RENDERERS: Final = 2  # concurrent page images

@@ -9,8 +9,9 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from ...api.people import LIFETIMES, Person, WrongPasswordError, with_password
-from ..access import BROWSER, COOKIE, People, caller, own_address, session_cookie
+from ..access import BROWSER, People, caller, own_address
 from ..guard import SIGN_IN
+from ..server_options import COOKIE, session_cookie
 from ..server_state import StateOf
 from .html import page
 

@@ -19,8 +19,8 @@ import uvicorn
 from fastapi.routing import APIRoute, _EffectiveRouteContext, _RouterIncludeContext
 
 from citeloom.models.http.client import close_connections
-from citeloom.server.access import ServerOptions
 from citeloom.server.app import create_app, uvicorn_config
+from citeloom.server.server_options import ServerOptions
 from citeloom.server.server_state import ServerState
 from citeloom.settings.addresses import DatabaseUrl
 from citeloom.settings.config import Settings, load_settings

@@ -20,8 +20,8 @@ from pydantic import SecretStr
 
 from citeloom.ingestion import paper_matching
 from citeloom.ingestion.paper_matching import EntryError
-from citeloom.server.access import COOKIE, Tokens
 from citeloom.server.job import Emit
+from citeloom.server.server_options import COOKIE, Tokens
 from citeloom.stores.server_jobs import JobOrder
 from tests.support.served_app import Served, served_app
 

@@ -16,7 +16,7 @@ from citeloom.api.conversation import delete_expired
 from citeloom.api.people import acting, invite, join
 from citeloom.errors import InputError
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
-from citeloom.server.access import COOKIE, ServerOptions
+from citeloom.server.server_options import COOKIE, ServerOptions
 from citeloom.stores.folder_home import find_home
 from tests.support.journal_calls import once
 from tests.support.librarian import Librarian

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from citeloom.api.people import LIFETIMES
-from citeloom.server.access import COOKIE
+from citeloom.server.server_options import COOKIE
 from tests.support.served_app import Served, served_app
 
 pytestmark = pytest.mark.attack

@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from citeloom.errors import ConfigurationError
-from citeloom.server.access import ServerOptions
+from citeloom.server.server_options import ServerOptions
 
 TOKEN = SecretStr("a-token-of-enough-characters")
 HOSTS = [

@@ -10,8 +10,8 @@ import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 
-from citeloom.server.access import ServerOptions
 from citeloom.server.app import create_app
+from citeloom.server.server_options import ServerOptions
 from citeloom.settings.config import Settings
 from citeloom.stores.folder_home import FolderHome
 
