@@ -47,8 +47,8 @@ _GRACE = 1.0  # seconds for threads to finish their reads and writes; a kill at 
 _COMMANDS: Final = {
     "ingest": "adding_papers:ingest",
     "add": "adding_papers:add",
-    "search": "searching:search",
-    "find": "searching:find",
+    "search": "papers:search",
+    "find": "papers:find",
     "agree": "evidence_table:agree",
     "contradictions": "evidence_table:contradictions",
     **dict.fromkeys((*SECTION_KINDS, "paper"), "sections:section_command"),

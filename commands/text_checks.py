@@ -19,7 +19,7 @@ from ..api.run_options import ModelSettings, OptionGroup, Shown, StyleSettings, 
 from ..errors import DONE, DONE_WITH_REFUSALS, PAUSED, InputError
 from .options import JsonOption, command_on_home, complete_runs, home_session, takes_options
 from .output import Printed, notice, one_line, result, result_json
-from .searching import plain_sentence
+from .papers import plain_sentence
 from .sections import OverwriteOption
 
 FileArgument = Annotated[Path, "The text: .tex, .md, .qmd, .org, .docx, .typ or .pdf."]
