@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from .. import api
-from ..api import blocking, messages, run_options
-from ..api.messages import counted, filled
+from ..api import blocking, run_options
+from ..api.messages import command, counted, filled, shorten
 from ..api.run_options import RunLimits, Shown
 from ..errors import InputError
 from .options import JsonOption, command_group, command_on_home, resolve, takes_options
@@ -59,12 +59,12 @@ def _show_run(record: api.results.RunDetails) -> None:
     result(f"{of}: {one_line(record['title'])}\nstarted {started}, updated {updated}\n")
     if asked := record["waiting"]:
         result(f"It waits for you ({asked['ask']}: {asked['summary']}):\n{asked['about']}\n")
-        result(f"To answer it: {messages.command('runs answer ' + record['thread_id'])}\n")
+        result(f"To answer it: {command('runs answer ' + record['thread_id'])}\n")
     for query in record["queries"]:
         ids = query["evidence_ids"]
         named = f"{', '.join(ids[:_FIRST_IDS])}{', ...' if len(ids) > _FIRST_IDS else ''}"
-        found = f"{messages.counted(len(ids), 'finding')} ({named})" if ids else "nothing found"
-        said = messages.shorten(query["query"], _MAX_QUERY)
+        found = f"{counted(len(ids), 'finding')} ({named})" if ids else "nothing found"
+        said = shorten(query["query"], _MAX_QUERY)
         result(one_line(f"[{query['origin']}] {said} -> {found}"))
     if record["result"]:
         result(f"\n{record['result']['text']}")

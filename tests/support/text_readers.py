@@ -51,7 +51,7 @@ from citeloom.citations.export import (
     word_fields,
 )
 from citeloom.citations.markers import CitedSentence
-from citeloom.commands import output
+from citeloom.commands import output, papers
 from citeloom.commands.shell import parser
 from citeloom.documents import (
     Paper,
