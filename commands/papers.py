@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -280,14 +281,12 @@ def enrichment_lines(record: dict[str, Any]) -> Iterator[str]:
         yield one_line(f"{key}: {reason}.")
     else:
         yield one_line(f"{key}: not looked up, since no service answered.")
-    for line in known_lines(record):
-        yield f"  {line}"
+    yield from (f"  {line}" for line in known_lines(record))
 
 
 def known_lines(known: dict[str, Any]) -> Iterator[str]:
     """Notices first, then missing and differing fields, each with its source."""
-    for line in known["notices"]:
-        yield one_line(line)
+    yield from (one_line(line) for line in known["notices"])
     for field, item in known["filled"].items():
         yield one_line(f"{_FIELD_LABELS.get(field, field)}: {_show_value(item['value'])} ({item['service']})")
     for item in known["differences"]:
@@ -322,18 +321,10 @@ def search(query: QueryArgument, options: run_options.SearchOptions) -> Printed:
     api.homes.require_words(query)
     with home_session(reading=True, early="search", retrieval_mode=options.mode) as session:
         years = api.library_search.year_range(options.from_year, options.to_year)
-        records = api.library_search.search(
-            session,
-            query,
-            options.limit,
-            session.settings.retrieval_mode,
-            options.papers,
-            options.categories,
-            years,
-            options.venue,
-            **options.labels(),
-            rerank=session.settings.rerank or (_RERANK if options.rerank else 0.0),
-        )
+        mode, rerank = session.settings.retrieval_mode, session.settings.rerank or _RERANK * options.rerank
+        within = options.papers, options.categories, years, options.venue
+        find = partial(api.library_search.search, session, query, options.limit, mode, *within)
+        records = find(**options.labels(), rerank=rerank)
     return Printed(records, show_passages)
 
 
