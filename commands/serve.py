@@ -90,13 +90,13 @@ def lsp() -> None:
     of the editor's folder, as on the command line.
     """
     try:
-        from ..language_server.editor_server import serve_editor
+        from ..language_server.editor_server import CitationServer
     except ImportError as error:
         missing = f"The language server is not installed ({error.name} is missing)."
         raise ConfigurationError(missing, help=f"{install_hint('editor')}.") from error
     if sys.stdin.isatty():
         notice("Waiting for an editor on standard input; editors start this command themselves (Ctrl-C stops it).")
-    serve_editor(partial(home_session, reading=True), in_folder=not named_homes)
+    CitationServer(partial(home_session, reading=True), in_folder=not named_homes).start_io()
 
 
 @contextmanager
