@@ -44,8 +44,7 @@ from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, draw_table
 from ..experiment import load_experiment
 from ..graph.session import Session
 from ..plurals import counted
-from ..roles.cell_protocols import TableColumn
-from ..roles.protocols import Purpose
+from ..roles.protocols import Purpose, TableColumn
 from ..roles.run_roles import Roles
 from ..runs.output_files import free_file_name
 from ..stores.evidence_table_register import CellChangedError, StoredCell, StoredTable, UnknownTableError

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
 
 from ..documents import Paper, entry_labels
+from ..documents.chunking import make_note
 from ..documents.figures import PaperFigure
-from ..documents.notes import NOTE_ENDING, make_note
 from ..documents.safe_files import FileRefusedError, replace_file, require_regular
 from ..documents.sandbox import in_thread
+from ..documents.types import NOTE_ENDING
 from ..errors import InputError
 from ..graph.session import Session
 from ..stores.library import Library

@@ -30,7 +30,7 @@ from citeloom import Settings, aopen_library, ingest, open_library
 from citeloom.api.evidence_tables import complete_table
 from citeloom.citations.checks.number_parsing import given_numbers
 from citeloom.evidence_tables.cells import stance_column, stance_of
-from citeloom.roles.cell_protocols import TableColumn
+from citeloom.roles.protocols import TableColumn
 from citeloom.settings.config import load_settings
 from citeloom.stores.evidence_table_register import StoredTable
 

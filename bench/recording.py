@@ -22,7 +22,6 @@ from citeloom.roles.protocols import (
     EvidenceReader,
     Need,
     NeedsPlan,
-    NeedsPlanner,
     PaperCard,
     Purpose,
     ScreenedPapers,
@@ -94,10 +93,14 @@ class RecordingBench(Session):
         """The extractive roles, wrapped to record what those for questions read and write."""
         roles = self._bare
         reader, writer = _Reader(roles.answer_reader, self.seen), _Writer(roles.writer, self.seen)
-        needs = _Needs(roles.needs, self.planned)
+
+        async def plan_needs(brief: Any, papers: Sequence[str]) -> NeedsPlan:
+            planned = self.planned.get(brief.question)
+            return NeedsPlan(planned) if planned else await roles.plan_needs(brief, papers)
+
         screener = _Screener(self.named) if self.named else None
         own: dict[str, Any] = {"answer_reader": reader, "writer": writer, "screener": screener}
-        return replace(roles, needs=needs, planner=_NoFurtherSearch(), **own)
+        return replace(roles, plan_needs=plan_needs, planner=_NoFurtherSearch(), **own)
 
     @cached_property
     def _bare(self) -> Roles:
@@ -110,15 +113,6 @@ class _NoFurtherSearch:
 
     async def plan(self, messages: Sequence[BaseMessage]) -> AIMessage:
         return AIMessage("The needs have been searched for.")
-
-
-class _Needs:
-    def __init__(self, planner: NeedsPlanner, planned: Mapping[str, tuple[Need, ...]]) -> None:
-        self._planner, self._planned = planner, planned
-
-    async def needs(self, brief: Any, papers: Sequence[str] = ()) -> NeedsPlan:
-        planned = self._planned.get(brief.question)
-        return NeedsPlan(planned) if planned else await self._planner.needs(brief, papers)
 
 
 class _Screener:

@@ -184,6 +184,8 @@ def papers_at_end(sentence: CitedSentence, keys: Mapping[str, str]) -> frozenset
         return None
     if not all(identifier in keys for identifier in sentence.ids):
         return None
+    if sentence.text[: groups[-1][0]].rstrip().endswith("."):
+        return None  # without its citation "by Thomas et al. [E3]." would have two full stops
     papers = frozenset(keys[identifier] for identifier in sentence.ids)
     return papers if len(papers) == 1 or len(groups) == 1 else None
 

@@ -27,8 +27,7 @@ from ..documents.blocks import is_table_rule
 from ..documents.types import EvidenceSpan
 from ..errors import InputError
 from ..plurals import counted
-from ..roles.cell_protocols import COLUMN_KINDS, CellReading, TableColumn
-from ..roles.protocols import Need
+from ..roles.protocols import COLUMN_KINDS, CellReading, Need, TableColumn
 
 if TYPE_CHECKING:
     from pint import UnitRegistry
@@ -40,6 +39,7 @@ STATUSES: Final[tuple[CellStatus, ...]] = get_args(CellStatus)
 STATUS_LABELS: Final = {"not_reported": "not reported", "unread": "not read", "not_judged": "nothing near"}
 _MARKS: Final = {"conflicting": "[conflicting]", "edited": "[edited]", "not_judged": "[not judged]"}
 
+_NAMED: Final = re.compile(r"[^\W\d_]{3}$")  # a value that ends in a word says itself what it counts
 _PLAIN: Final = ("value", "unit", "condition", "formula", "converted", "status")  # fields of a cell
 _MOST_CHARACTERS: Final = 200  # of a formula
 _FACTORS: Final = frozenset(map(Decimal, (1, 2, 100)))  # numbers that a formula may use though no paper prints them
@@ -95,7 +95,8 @@ def cell_text(cell: Mapping[str, Any]) -> str:
     if cell["status"] in STATUS_LABELS and not cell["value"]:
         return STATUS_LABELS[cell["status"]]
     value = cell["converted"] or cell["value"]
-    printed = cell["value"] if cell["value"].endswith(cell["unit"]) else f"{cell['value']} {cell['unit']}"
+    named = cell["value"].endswith(cell["unit"]) or _NAMED.search(cell["value"])
+    printed = cell["value"] if named else f"{cell['value']} {cell['unit']}"
     parts = [f"{value} [{printed}]" if cell["converted"] else printed]
     parts += [f"({cell['condition']})"] * bool(cell["condition"])
     mark = f"[= {cell['formula']}]" if cell["status"] == "computed" else _MARKS.get(cell["status"])

@@ -22,8 +22,7 @@ from ..documents.types import EvidenceSpan
 from ..experiment import Experiment
 from ..models.concurrency import gather_all
 from ..plurals import counted
-from ..roles.cell_protocols import RowReading, TableColumn
-from ..roles.protocols import EvidenceReader, Need, Purpose
+from ..roles.protocols import EvidenceReader, Need, Purpose, RowReading, TableColumn
 from ..stores.evidence_table_register import EvidenceTableRegister, StoredCell, StoredPaper
 from ..stores.library import Library
 from ..tools.paper_cards import find_statement, keys_to_screen, screen_papers

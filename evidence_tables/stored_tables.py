@@ -22,8 +22,7 @@ from ..documents.marker_escaping import as_text
 from ..documents.paper_names import in_text_name
 from ..documents.plain_text import plain_text
 from ..plurals import counted
-from ..roles.cell_protocols import TableColumn
-from ..roles.protocols import PassageFinding
+from ..roles.protocols import PassageFinding, TableColumn
 from ..stores.evidence_table_register import EvidenceTableRegister, StoredCell, StoredTable
 from ..stores.library import Library
 from ..tools.found_evidence import FindingWords, FoundEvidence, find_same

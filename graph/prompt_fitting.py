@@ -46,7 +46,7 @@ async def summarized(session: Session, run_id: str, paper: Paper, text: str) -> 
     """Summarize the paper with the summarizer of a run; raises the role's errors."""
 
     async def ask() -> str:
-        return await (await session.roles_of(run_id)).summarizer.summarize(paper, text)
+        return await (await session.roles_of(run_id)).summarize(paper, text)
 
     return await fitted(session, run_id, ask)
 

@@ -305,7 +305,7 @@ def own_coverage(state: RunState) -> list[NeedCoverage]:
 
 def searched_in_vain(state: RunState) -> list[str] | None:
     """The needs for which searches found nothing; None if no needs were planned."""
-    return [item.need.text for item in own_coverage(state) if item.in_vain] if state.get("needs") else None
+    return [item.need.text for item in own_coverage(state) if item.status == "in vain"] if state.get("needs") else None
 
 
 @dataclass(frozen=True, slots=True)

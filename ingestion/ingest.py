@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..documents.notes import NOTE_ENDING
 from ..documents.pdf.ocr import Ocr
 from ..documents.sandbox import in_thread
-from ..documents.types import Paper
+from ..documents.types import NOTE_ENDING, Paper
 from ..stores.library import Library
 from ..stores.paper_catalog import removal
 from ..stores.uploads import Uploads

@@ -12,11 +12,10 @@ import numpy as np
 
 from ..documents import Chunk, Paper, chunk_id, text_hash
 from ..documents.bibliography import Refusal, extractive_summary, has_own_entry
-from ..documents.chunking import CHUNKING_VERSION
+from ..documents.chunking import CHUNKING_VERSION, make_note
 from ..documents.figure_search import FoundFigure, find_figures
 from ..documents.figures import FIGURES_VERSION, PaperFigure
 from ..documents.image_extraction import ReadFigures
-from ..documents.notes import make_note
 from ..documents.paper_names import item_path
 from ..documents.types import Section
 from ..models.embeddings.protocol import Vector

@@ -19,11 +19,10 @@ from ..documents.bibliography import Bibliography, Refusal, describe, read_bibli
 from ..documents.figures import IMAGE_ENDINGS
 from ..documents.front_matter import find_doi
 from ..documents.markdown import ParsedPaper, parse_markdown
-from ..documents.notes import note_stem
 from ..documents.pdf.ocr import Ocr
 from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import raise_if_stopped
-from ..documents.types import Paper
+from ..documents.types import Paper, note_stem
 from ..errors import InputError
 from ..plurals import counted
 from . import reading

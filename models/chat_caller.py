@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 # Raised by the parsing of an answer that violates the protocol.
 _PARSING = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-# Chunks of a stream merged in one step: a server may send a million of them.
-_PIECES: Final = 500
 # Tokens reserved for an answer whose caller sets no limit.
 _UNLIMITED_ANSWER: Final = 8_000
 # Tokens that a server may add to a conversation: its template, its own system prompt.
@@ -253,17 +251,11 @@ async def _answer(
     pieces: list[AIMessage] = []
     async for piece in model.astream(list(messages), **named):
         pieces.append(_as_answer(piece))
-        if len(pieces) == _PIECES:
-            pieces = [_merged(pieces)]
         reader.say(printable(str(piece.text)))
         await asyncio.sleep(0)  # lets listeners run even if the whole answer arrived at once
+    chunks = [piece for piece in pieces if isinstance(piece, AIMessageChunk)]
     if not pieces:
         raise BrokenAnswerError("an empty answer")
-    return _merged(pieces)
-
-
-def _merged(pieces: Sequence[AIMessage]) -> AIMessage:
-    chunks = [piece for piece in pieces if isinstance(piece, AIMessageChunk)]
     return add_ai_message_chunks(*chunks) if len(chunks) == len(pieces) else pieces[-1]
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NotRequired, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NotRequired, Protocol, get_args
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
@@ -210,7 +210,7 @@ class Need:
         return cls(**{**record, "queries": tuple(record["queries"])})
 
 
-Status = Literal["met", "open", "in vain"]
+Status = Literal["met", "open", "in vain"]  # only a need that was searched for in vain may be called open by a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +226,6 @@ class NeedCoverage:
     searches: int
     tried: tuple[str, ...]
     status: Status
-
-    @property
-    def in_vain(self) -> bool:
-        """True if searches for it found nothing: only then may a text call the need open."""
-        return self.status == "in vain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,11 +381,12 @@ class ScreenedPapers:
         return tuple(dict.fromkeys(key for keys in self.named.values() for key in keys))
 
 
-class NeedsPlanner(Protocol):
-    """Plans the needs before anything is searched."""
-
-    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> NeedsPlan:
-        """At least one need; `papers` are titles in the library near to the question or section."""
+# Plans at least one need before anything is searched, given titles in the library near to the question or section.
+NeedsPlanner = Callable[[Brief, Sequence[str]], Awaitable[NeedsPlan]]
+# Rewrites a follow-up question so that it stands alone, as those of the turns do, the latest last.
+QuestionRewriter = Callable[[str, Sequence[Turn]], Awaitable[str]]
+# Summarizes a paper, given its text, for the `summaries` collection.
+PaperSummarizer = Callable[[Paper, str], Awaitable[str]]
 
 
 class Findings(list[PassageFinding]):
@@ -443,14 +439,62 @@ class ClaimJudge(SupportJudge, Protocol):
         ...
 
 
-class PaperSummarizer(Protocol):
-    """Summarizes a paper for the `summaries` collection."""
-
-    async def summarize(self, paper: Paper, text: str) -> str: ...
+ColumnKind = Literal["text", "number", "yes/no", "choice", "p-value", "interval"]
+COLUMN_KINDS: Final[tuple[ColumnKind, ...]] = get_args(ColumnKind)
 
 
-class QuestionRewriter(Protocol):
-    """Rewrites a follow-up question so that it stands alone; one that already does is returned unchanged."""
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of an evidence table: what it holds for each study.
 
-    async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
-        """The question, rewritten; those in `earlier` stand alone, the latest last."""
+    `asks` says it in a sentence, `unit` is the unit that all its numbers are converted to (empty: as printed),
+    `options` are the allowed values of a choice, `queries` are searches worded as a paper would word its contents.
+    """
+
+    name: str
+    asks: str = ""
+    kind: ColumnKind = "text"
+    unit: str = ""
+    options: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain form, as stored and as in the JSON of a table."""
+        return {**asdict(self), "options": list(self.options), "queries": list(self.queries)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> TableColumn:
+        return cls(**{**record, "options": tuple(record["options"]), "queries": tuple(record["queries"])})
+
+
+@dataclass(frozen=True, slots=True)
+class CellReading:
+    """What a paper states for one column of one study: the value as printed, and the words it rests on.
+
+    `unit` and `condition` are empty where there are none; `formula` is set if the value is computed from printed
+    numbers. `spans` are runs of words, `chunk.text[start:end]` each, never empty.
+    """
+
+    column: str
+    value: str
+    unit: str
+    condition: str
+    formula: str
+    spans: tuple[tuple[Chunk, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyReading:
+    """The cells of one study of a paper, unnamed if it is the only one; two readings of a column conflict."""
+
+    study: str
+    cells: tuple[CellReading, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowReading:
+    """What the passages of one paper say: whether it belongs in the table, why, and its studies."""
+
+    belongs: bool
+    reason: str
+    studies: tuple[StudyReading, ...] = ()

@@ -5,23 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ..documents import Paper
+from ..documents import Chunk, Paper
+from ..documents.chunking import Window
+from ..models.concurrency import gather_all
 from ..models.embeddings.bundled_models import Reranker
 from ..models.embeddings.protocol import EmbeddingModel
 from ..text.sentences import sentence_spans
-from .extractive.extractive_readers import QuestionReader, StatementReader
-from .extractive.follow_ups import ExtractiveRewriter
+from ..text.words import is_latin, one_line
+from .extractive.follow_ups import rewrite_question
 from .extractive.passage_lists import ExtractiveWriter
-from .extractive.passage_scores import PassageScores
-from .extractive.statement_needs import ExtractiveNeeds
+from .extractive.passage_scores import CITED, EVEN, PassageScores, as_score, rank_by_words, topic_of
+from .extractive.quotable_sentences import QuotablePassage, quotable_passages
+from .extractive.statement_needs import is_cited, plan_needs
 from .protocols import (
     CitedClaim,
     ClaimJudge,
     EvidenceReader,
+    Need,
     NeedsPlanner,
     PaperSummarizer,
+    PassageFinding,
+    Purpose,
     QuestionRewriter,
     Source,
     SupportJudge,
@@ -43,13 +50,13 @@ class Roles:
     `stances` (the judge's model) those on claims; these are None without a chat model.
     """
 
-    needs: NeedsPlanner
+    plan_needs: NeedsPlanner
     reader: EvidenceReader
     answer_reader: EvidenceReader
     writer: Writer
-    rewriter: QuestionRewriter
+    rewrite: QuestionRewriter
     judge: SupportJudge
-    summarizer: PaperSummarizer
+    summarize: PaperSummarizer
     planner: ChatPlanner | None = None
     screener: ChatScreener | None = None
     cells: ChatCellReader | None = None
@@ -62,13 +69,13 @@ def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
     reranker = Reranker()
     scores = PassageScores(embedding, reranker)
     return Roles(
-        needs=ExtractiveNeeds(),
+        plan_needs=plan_needs,
         reader=StatementReader(scores),
         answer_reader=QuestionReader(scores),
         writer=ExtractiveWriter(scores),
-        rewriter=ExtractiveRewriter(),
+        rewrite=rewrite_question,
         judge=ExtractiveJudge(reranker),
-        summarizer=ExtractiveSummarizer(summary_words),
+        summarize=partial(first_sentences, summary_words),
     )
 
 
@@ -104,21 +111,92 @@ class ExtractiveJudge:
         )
 
 
-class ExtractiveSummarizer:
-    """Implements `PaperSummarizer`."""
+async def first_sentences(words: int, paper: Paper, text: str) -> str:
+    """At most `words` words of the abstract or else the text, in whole sentences; the first is always kept."""
+    source = paper.abstract or text
+    kept: list[str] = []
+    count = 0
+    for start, end in sentence_spans(source):
+        sentence = " ".join(source[start:end].split())
+        count += len(sentence.split())
+        if kept and count > words:
+            break
+        kept.append(sentence)
+    return " ".join(kept)
 
-    def __init__(self, words: int) -> None:
-        self._words = words
 
-    async def summarize(self, paper: Paper, text: str) -> str:
-        """At most `words` words in whole sentences; the first sentence is kept whatever its length."""
-        source = paper.abstract or text
-        kept: list[str] = []
-        count = 0
-        for start, end in sentence_spans(source):
-            sentence = " ".join(source[start:end].split())
-            count += len(sentence.split())
-            if kept and count > self._words:
-                break
-            kept.append(sentence)
-        return " ".join(kept)
+_COMPARED: Final = 4  # sentences per chunk: those that share most words with the need
+_UNJUDGED: Final = 0.5  # score of a passage that no local model can judge; only its search rank is known
+_BESIDE: Final = 3.0  # log-odds that the second sentence of a chunk may be below the first to be listed too
+_FAR: Final = EVEN - 4.0  # log-odds of passages that are never shown, so that their sentences need no scores
+_ANSWERS: Final = 0.5  # weight of the log-odds of a sentence that answers, beside those of its passage
+_STATED: Final = (0.0, 2.0)  # even odds of a sentence for a statement, and the slope there
+
+
+class ChunkReader:
+    """Implements `EvidenceReader`: reads each passage that was found by itself."""
+
+    def __init__(self, scores: PassageScores) -> None:
+        self._scores = scores
+
+    async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
+        """The findings in the chunks, best first."""
+        read = [
+            self._findings(purpose, each, chunk) for each in windows for chunk in each.chunks if chunk.id in each.hits
+        ]
+        return sorted((item for items in await gather_all(read) for item in items), key=lambda item: -item.score)
+
+    async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
+        raise NotImplementedError
+
+
+class StatementReader(ChunkReader):
+    """Reads for sections: the sentence of each chunk that is nearest to each need by words."""
+
+    async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
+        topic, found = topic_of(purpose.needs), list[PassageFinding]()
+        for need in purpose.named(window.needs) or purpose.needs[:1]:
+            if passages := _compared(need, chunk):
+                texts = [(passage.text, chunk.category) for passage in passages]
+                odds = await self._scores.statements(need, topic, texts)
+                score = as_score(float(odds.max()) + CITED * is_cited(window.paper, need.text), *_STATED)
+                found.append(_finding(window, chunk, passages[int(odds.argmax())], score, need))
+        return found
+
+
+class QuestionReader(ChunkReader):
+    """Reads for questions: judges a passage by the clause it fits best, then picks its nearest sentence or two."""
+
+    async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
+        needs = purpose.named(window.needs) or purpose.needs[:1]
+        if not is_latin(purpose.text):  # the cross-encoder reads English only
+            passages = _compared(needs[0], chunk) if self._scores.multilingual else []
+            cosines = await self._scores.cosines([needs[0].text], [passage.text for passage in passages])
+            nearest = [passages[int(cosines.argmax())]] if passages else []
+            return [_finding(window, chunk, passage, _UNJUDGED, needs[0]) for passage in nearest]
+        cosine = [window.cosines[window.hits.index(chunk.id)]]
+        odds = [float((await self._scores.passages(need.text, [chunk.text], cosine))[0]) for need in needs]
+        best = max(odds)
+        need = needs[odds.index(best)]
+        passages = _compared(need, chunk)
+        if not passages or best <= _FAR:
+            return [_finding(window, chunk, passage, as_score(best), need) for passage in passages[:1]]
+        said = await self._scores.sentences(need.text, [passage.text for passage in passages])
+        order = said.argsort()[::-1][:2]
+        return [
+            _finding(window, chunk, passages[at], as_score(best + _ANSWERS * max(0.0, float(said[at]))), need)
+            for at in order
+            if at == order[0] or said[at] >= max(EVEN, said[order[0]] - _BESIDE)
+        ]
+
+
+def _compared(need: Need, chunk: Chunk) -> list[QuotablePassage]:
+    """The quotable sentences of a chunk that share the most words with a need."""
+    passages = quotable_passages(chunk.text)
+    return [passages[place] for place in rank_by_words(need.queries, [item.text for item in passages])[:_COMPARED]]
+
+
+def _finding(window: Window, chunk: Chunk, passage: QuotablePassage, score: float, need: Need) -> PassageFinding:
+    spans = ((chunk, passage.start, passage.end),)
+    cosine = window.cosines[window.hits.index(chunk.id)]
+    return PassageFinding(window.paper, one_line(passage.text), score, need.id, spans, cosine)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypeVar, get_args
 
 from ..documents import Category, Chunk, Paper, Section, chunk_id
 from ..documents.figures import PaperFigure
-from ..documents.notes import Note
+from ..documents.types import Note
 from ..models.embeddings.protocol import Vector, Vectors
 from ..plurals import counted
 from ..table_columns import BLOB, FLAG, TEXT, TypedTable, WrongValueError, choice, dump_json, integer, optional, shaped

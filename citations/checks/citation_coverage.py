@@ -107,11 +107,14 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
     return uncited
 
 
-def unsupported_findings(text: str) -> list[Finding]:
-    """A finding for each uncited statement; headings, questions, lead-ins and remarks on gaps are no statements."""
+def unsupported_findings(text: str, *, declined: bool = False) -> list[Finding]:
+    """A finding for each uncited statement; headings, questions, lead-ins and remarks on gaps are no statements.
+
+    An answer that `declined` ends with the study that would answer the question.
+    """
     placed = sentences(text)
     found: list[Finding] = []
-    for sentence, following in zip(placed, [*placed[1:], None], strict=False):
+    for sentence, following in zip(placed[:-1] if declined else placed, [*placed[1:], None], strict=False):
         words, begin = sentence.text.strip(" *_-"), line_start(text, sentence.start)
         states_nothing = (
             sentence.ids

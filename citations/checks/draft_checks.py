@@ -100,7 +100,7 @@ def check_draft(
         placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by nature
     placed += other_side_findings(text, sources)
     if kind == "answer":
-        placed += unsupported_findings(text)
+        placed += unsupported_findings(text, declined=draft.declined)
     elif sources and kind in CITING_KINDS:
         said = "reports others' work but cites nothing."
         uncited = uncited_sentences(text, own_words)

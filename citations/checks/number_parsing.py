@@ -188,6 +188,7 @@ _CHANGED = re.compile(
     r"\bfrom\s([0-9]{1,9}(?:\.[0-9]{1,9})?)(?:\s?[^\s\d]{1,12}){0,3}?\sto\s([0-9]{1,9}(?:\.[0-9]{1,9})?)"
 )
 _EXACT = Decimal((0, (1,), -28))
+_MILLIONS = re.compile(rf"m{GAP}[a-z-]+s\b")
 _LONGEST = 40  # digits; longer numbers are not measurements
 
 
@@ -228,6 +229,12 @@ def given_numbers(text: str) -> tuple[Number, ...]:
         for match in re.compile(r"[0-9]+(?:\.[0-9]+)?").finditer(text, number.start, number.end)
     ]
     found += [thousands for number in found if (thousands := pointed_thousands(text, number))]
+    # "375m reads" are metres or millions.
+    found += [
+        replace(number, value=number.value * 1_000_000, unit=number.unit * 1_000_000)
+        for number in found
+        if _MILLIONS.match(text, number.end)
+    ]
     found += [*words(text), *_ratios(text), *shares(text)]
     ordered = sorted(found, key=lambda number: (number.start, -number.end))
     return tuple(_with_signs(text, _sharing_percent(text, ordered)))

@@ -114,7 +114,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
 async def condense_follow_up(asked: str, past: Sequence[Turn], runtime: Runtime[Any], session: Session) -> str:
     """Complete the question from earlier turns; emits the completed question if it differs."""
     roles = await session.roles(runtime)
-    question = plain_question(await roles.rewriter.rewrite(asked, past))
+    question = plain_question(await roles.rewrite(asked, past))
     if question != asked:
         runtime.stream_writer(progress("rewritten", f"understood as: {question}"))
     return question
@@ -363,7 +363,7 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
     near = await asyncio.to_thread(library.nearest_papers, vector, _NEAR_PAPERS)
     titles = [f"{item.paper.title} ({item.paper.year or 'no year'})" for item in near]
     in_all = counted(len(await asyncio.to_thread(library.papers)), "paper")
-    plan = await roles.needs.needs(brief, [*titles, f"({in_all} in all)"])
+    plan = await roles.plan_needs(brief, [*titles, f"({in_all} in all)"])
     needs = plan.needs
     # Without a model each is named by the author's own paragraph.
     if "agent" not in session.extractive and not isinstance(brief, AnswerBrief):

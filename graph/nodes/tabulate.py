@@ -15,8 +15,7 @@ from ...evidence_tables.cells import claim_needs
 from ...evidence_tables.extraction import TableFiller
 from ...evidence_tables.stored_tables import count_line, describe_columns, give_table, id_of_table, load_table
 from ...plurals import counted
-from ...roles.cell_protocols import TableColumn
-from ...roles.protocols import Need
+from ...roles.protocols import Need, TableColumn
 from ...roles.run_roles import Roles
 from ...stores.evidence_table_register import StoredTable
 from ...tools.scope import Scope

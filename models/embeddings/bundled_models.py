@@ -11,12 +11,11 @@ import os
 import re
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import ConfigurationError
 from ..concurrency import thread_safe_cache
@@ -151,10 +150,18 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-@thread_safe_cache
-def _workers() -> ThreadPoolExecutor:
-    # One pool for all callers: more concurrent runs than cores would only slow each other down.
-    return ThreadPoolExecutor(cores(), thread_name_prefix="embed")
+# More runs at once than cores save no time, and each takes up to 60 MB that the session keeps for good.
+_RUNS: Final = threading.Semaphore(cores())
+
+
+def _run(model: BundledModel, ids: Sequence[Any], of_first: int) -> NDArray[np.float32]:
+    """The output of a model for these tokens, of which the first `of_first` are the first text's; blocks."""
+    import numpy as np
+
+    row, kinds = np.array([ids], dtype=np.int64), np.array([np.arange(len(ids)) >= of_first], dtype=np.int64)
+    inputs = {"input_ids": row, "attention_mask": np.ones_like(row), "token_type_ids": kinds}
+    with _RUNS:
+        return np.asarray(load_session(model).run(None, inputs)[0], dtype=np.float32)
 
 
 class LocalEmbedding:
@@ -172,28 +179,22 @@ class LocalEmbedding:
 
     def embed_text(self, text: str) -> Vector:
         """The vector of `text` without a prefix, [384], truncated at 512 tokens; blocks. Raises `WeightsError`."""
-        import numpy as np
-
         ids = load_tokenizer(EMBEDDER).encode(text).ids
         if len(ids) > MAX_TOKENS:
             ids = [*ids[: MAX_TOKENS - 1], ids[-1]]
-        row = np.array([ids], dtype=np.int64)
-        inputs = {"input_ids": row, "attention_mask": np.ones_like(row), "token_type_ids": np.zeros_like(row)}
-        hidden = np.asarray(load_session(EMBEDDER).run(None, inputs)[0], dtype=np.float32)
-        return normalise(hidden[0, 0])
+        return normalise(_run(EMBEDDER, ids, len(ids))[0, 0])
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         import numpy as np
 
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         waiting = iter(range(len(texts)))
-        loop = asyncio.get_running_loop()
 
         # Each worker takes the next text when it is free, so that a query from another task never
         # queues behind a whole library.
         async def work() -> None:
             for index in waiting:
-                vectors[index] = await loop.run_in_executor(_workers(), self.embed_text, texts[index])
+                vectors[index] = await asyncio.to_thread(self.embed_text, texts[index])
                 if on_done is not None:
                     on_done(1)
 
@@ -204,7 +205,7 @@ class LocalEmbedding:
 
     async def embed_query(self, text: str) -> Vector:
         """The vector of a query, [384], with the prefix that the model was trained with."""
-        return await asyncio.get_running_loop().run_in_executor(_workers(), self.query_vector, text)
+        return await asyncio.to_thread(self.query_vector, text)
 
     def _query_vector(self, text: str) -> Vector:
         vector = self.embed_text(QUERY_PREFIX + text)
@@ -214,8 +215,6 @@ class LocalEmbedding:
 
 CLS: Final = "[CLS]"
 SEP: Final = "[SEP]"
-# More runs at once than cores save no time, and each takes up to 60 MB that the session keeps for good.
-_RUNS: Final = threading.Semaphore(cores())
 
 
 class Reranker:
@@ -232,7 +231,6 @@ class Reranker:
         import numpy as np
 
         tokenizer = load_tokenizer(RERANKER)
-        session = load_session(RERANKER)
         start, separator = tokenizer.token_to_id(CLS), tokenizer.token_to_id(SEP)
         asked = tokenizer.encode(query, add_special_tokens=False).ids[: MAX_TOKENS // 2]
         head = [start, *asked, separator]
@@ -240,10 +238,6 @@ class Reranker:
         for position, text in enumerate(texts):
             # One pair per run, so that a pair's score does not depend on the other pairs.
             body = tokenizer.encode(text, add_special_tokens=False).ids[: MAX_TOKENS - len(head) - 1]
-            ids = np.array([[*head, *body, separator]], dtype=np.int64)
-            kinds = np.array([[0] * len(head) + [1] * (len(body) + 1)], dtype=np.int64)
-            inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": kinds}
-            with _RUNS:
-                logits[position] = np.asarray(session.run(None, inputs)[0])[0, 0]
+            logits[position] = _run(RERANKER, [*head, *body, separator], len(head))[0, 0]
         scores: NDArray[np.float32] = (1 / (1 + np.exp(-logits))).astype(np.float32)
         return scores

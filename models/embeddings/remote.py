@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from ...errors import CiteloomError
 from ...settings.config import Settings
 from ...settings.key_trust import endpoint_name
 from ..concurrency import gather_all
@@ -61,27 +59,18 @@ class JournaledEmbedding:
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         """Vectors of `texts`, [n, d]; raises the endpoint's errors, `BudgetReachedError`, `JournalPausedError`."""
-        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
-
-        failed = False
 
         async def embed(batch: Sequence[str]) -> list[Vector]:
-            nonlocal failed
-            async with turn:
-                if failed:  # batches in flight finish and are stored, but no new one is started
-                    return []
-                try:
-                    vectors = await self._embed(batch, "document")
-                except CiteloomError:
-                    failed = True
-                    raise
+            vectors = await self._embed(batch, "document")
             if on_done is not None:
                 on_done(len(batch))
             return vectors
 
-        turn = asyncio.Semaphore(BATCHES_AT_ONCE)
-        done = await gather_all(embed(batch) for batch in batches)
-        rows = [vector for batch_vectors in done for vector in batch_vectors]
+        rows: list[Vector] = []
+        for first in range(0, len(texts), self.at_once):  # batches in flight finish; after a failure none is started
+            wave = texts[first : first + self.at_once]
+            done = await gather_all(embed(wave[start : start + BATCH]) for start in range(0, len(wave), BATCH))
+            rows += [vector for vectors in done for vector in vectors]
         return np.stack(rows) if rows else np.zeros((0, self.dimensions or 0), dtype=np.float32)
 
     async def embed_query(self, text: str) -> Vector:

@@ -33,15 +33,13 @@ FailureKind = Literal[
 ]
 
 # By the names of exception classes, so that no provider is imported and any LangChain model is supported.
-_KINDS: Final[tuple[tuple[FailureKind, frozenset[str]], ...]] = (
-    (
-        "unreachable",
-        frozenset("ConnectError ConnectTimeout ConnectionRefusedError ProxyError SSLError gaierror".split())
-        | {"UnsupportedProtocol"},
+_KINDS: Final[Mapping[FailureKind, frozenset[str]]] = {
+    "unreachable": frozenset(
+        "ConnectError ConnectTimeout ConnectionRefusedError ProxyError SSLError UnsupportedProtocol gaierror".split()
     ),
-    ("timeout", frozenset({"TimeoutException", "TimeoutError"})),
-    ("dropped", frozenset({"TransportError", "ConnectionError"})),
-)
+    "timeout": frozenset({"TimeoutException", "TimeoutError"}),
+    "dropped": frozenset({"TransportError", "ConnectionError"}),
+}
 _BUSY_STATUSES: Final = frozenset({408, 409, 425, 429})
 _NOT_BUSY: Final = frozenset({501, 505})
 _CONTEXT = re.compile(
@@ -137,7 +135,7 @@ def classify_failure(error: BaseException) -> Failure | None:
                 return Failure("busy", reason, wait)
             return Failure("model" if _NO_MODEL.search(reason) else "request", reason)
         names = {base.__name__ for base in type(cause).__mro__}
-        kind = next((kind for kind, known in _KINDS if names & known), None)
+        kind = next((kind for kind, known in _KINDS.items() if names & known), None)
         if kind is not None:
             messages = [str(deeper) for deeper in _causes(cause) if str(deeper)]
             return Failure(kind, one_line(messages[-1] if messages else type(cause).__name__))

@@ -16,7 +16,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -278,14 +277,12 @@ class Journal:
 
     def _note(self, record: CallRecord, paid: CallResult | None) -> None:
         place = (record.kind, record.endpoint, record.model)
+        read, written = (paid.input_tokens, paid.output_tokens) if paid else (0, 0)
         with self._counting:
-            before = self._since_opened.get(place) or Spending("", *place)
-            self._since_opened[place] = replace(
-                before,
-                paid=before.paid + (paid is not None),
-                reused=before.reused + (paid is None),
-                input_tokens=before.input_tokens + (paid.input_tokens if paid else 0),
-                output_tokens=before.output_tokens + (paid.output_tokens if paid else 0),
+            known = self._since_opened.get(place) or Spending("", *place)
+            counts = (known.paid + bool(paid), known.reused + (not paid))
+            self._since_opened[place] = Spending(
+                "", *place, *counts, known.input_tokens + read, known.output_tokens + written
             )
 
     async def forget(self, run_id: str, *, spending: bool = True) -> None:

@@ -10,8 +10,7 @@ from pydantic import Field, field_validator
 
 from ...documents.chunking import Window, WindowSentence
 from ...models.context_size import WHOLE
-from ..cell_protocols import COLUMN_KINDS, CellReading, ColumnKind, RowReading, StudyReading, TableColumn
-from ..protocols import PaperCard
+from ..protocols import COLUMN_KINDS, CellReading, ColumnKind, PaperCard, RowReading, StudyReading, TableColumn
 from .chat_reader import merge_sentences
 from .prompt_format import estimate_tokens, fence, one_line, present_lines, present_windows, window_sentences
 from .structured_output import ChatRole, StructuredAnswer, in_batches, lowercase, parse_numbers

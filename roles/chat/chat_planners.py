@@ -164,7 +164,7 @@ class ChatNeedsPlanner(ChatRole):
 
     fallback: NeedsPlanner
 
-    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> NeedsPlan:
+    async def needs(self, brief: Brief, papers: Sequence[str]) -> NeedsPlan:
         """Two to seven needs; the fallback's if the model gave no valid plan."""
         instructions = self.prompts["needs_system"].render(most=MOST_NEEDS)
         wishes = self.wishes(brief)
@@ -180,7 +180,7 @@ class ChatNeedsPlanner(ChatRole):
         if plan is not None and (planned := number_needs(plan.needs)):
             return NeedsPlan(planned, _KINDS.get(plan.kind.lower()) if isinstance(plan, QuestionPlan) else None)
         self.note("The planner gave no valid plan of needs in two attempts; rules were used instead.")
-        return await self.fallback.needs(brief, papers)
+        return await self.fallback(brief, papers)
 
     def _task(self, brief: Brief, papers: Sequence[str], system: str) -> str:
         room = self.room

@@ -47,9 +47,9 @@ def chat_roles(
 
     made: dict[str, Any] = {}
     if "agent" in callers:
-        made["needs"] = make(ChatNeedsPlanner, "agent", fallback=bare.needs)
+        made["plan_needs"] = make(ChatNeedsPlanner, "agent", fallback=bare.plan_needs).needs
         made["planner"] = make(ChatPlanner, "agent", OF_A_TURN, tool_specs=tool_specs)
-        made["rewriter"] = make(ChatRewriter, "agent")
+        made["rewrite"] = make(ChatRewriter, "agent").rewrite
     if "reader" in callers:
         made["reader"] = made["answer_reader"] = make(ChatReader, "reader", statement_words=summary_words)
         made |= {"screener": make(ChatScreener, "reader"), "cells": make(ChatCellReader, "reader")}
@@ -59,5 +59,6 @@ def chat_roles(
         made |= {"judge": make(ChatJudge, "judge"), "stances": make(ChatCellReader, "judge")}
         made["claims"] = make(SmallClaimJudge if small_judge else ChatClaimJudge, "judge")
     if "summarizer" in callers:
-        made["summarizer"] = make(ChatSummarizer, "summarizer", words=_PAPER_SUMMARY_FACTOR * summary_words)
+        words = _PAPER_SUMMARY_FACTOR * summary_words
+        made["summarize"] = make(ChatSummarizer, "summarizer", words=words).summarize
     return replace(bare, **made)

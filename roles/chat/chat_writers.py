@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -19,7 +18,7 @@ from ...documents import Paper
 from ...documents.figures import PaperFigure
 from ...documents.plain_text import plain_text
 from ...models.concurrency import gather_all
-from ...models.context_size import UNLIMITED, WHOLE, Room
+from ...models.context_size import WHOLE, Room
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
 from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, SectionBrief, Source
@@ -105,11 +104,13 @@ class ChatWriter(ChatRole):
             sources="\n\n".join(_source_blocks(batch)) or "(no sources)",
             sentences=present_lines(list(_lines(batch)), "sentences"),
         )
-        messages: list[BaseMessage] = [SystemMessage(self.prompts["repair_system"].render()), HumanMessage(task)]
+        messages = [SystemMessage(self.prompts["repair_system"].render()), HumanMessage(task)]
         if not self.room.holds(*(str(message.content) for message in messages)):
             return [None] * len(batch)
-        answer = await self.ask(messages, _model(len(batch)), check=_check_any)
-        return [None if answer is None else getattr(answer, f"S{number}") for number in range(1, len(batch) + 1)]
+        fields: dict[str, Any] = {f"S{number}": (str, Field(default=None)) for number in range(1, len(batch) + 1)}
+        model = create_model("RepairedSentences", __base__=RepairedSentences, **fields)
+        answer = await self.ask(messages, model, check=_check_any)
+        return [None if answer is None else getattr(answer, name) for name in fields]
 
     def _prompt(self, brief: Brief, part: str, **given: str) -> str:
         return self.prompts[f"{'answer' if isinstance(brief, AnswerBrief) else 'writer'}_{part}"].render(**given)
@@ -158,7 +159,7 @@ class ChatWriter(ChatRole):
             earlier = self.prompts["writer_earlier"].render(sections=earlier)
         total = self.room.left(SOURCES_TOKENS, *known, experiment, earlier, present_frame(brief.needs))
         sources = present_findings(brief.needs, brief.sources, total)
-        return task(experiment, sources.text, earlier), note_left_out(sources, self.room)
+        return task(experiment, sources.text, earlier), note_left_out(sources.left_out, self.room)
 
     def _answer_task(self, brief: AnswerBrief, *beside: str) -> tuple[str, tuple[str, ...]]:
         def task(turns: str = "", recalled: str = "", sources: str = "") -> str:
@@ -171,17 +172,11 @@ class ChatWriter(ChatRole):
 
         known = (*beside, task())
         turns = present_turns(brief.turns, self.room.left(WHOLE, *known, share=_TURNS_SHARE))
-        recalled, total = (
-            PresentedSources("(none)"),
-            self.room.left(RECALLED_TOKENS, *known, turns, share=_RECALLED_SHARE),
-        )
-        if brief.recalled:  # one by one; the weakest are left out if they do not fit
-            recalled = present_findings((), brief.recalled, total)
+        total = self.room.left(RECALLED_TOKENS, *known, turns, share=_RECALLED_SHARE)
+        recalled = present_findings((), brief.recalled, total) if brief.recalled else PresentedSources("(none)")
         total = self.room.left(FRESH_TOKENS, *known, turns, recalled.text, present_frame(brief.needs))
         sources = present_findings(brief.needs, brief.sources, total)
-        unseen = sources
-        if self.room.size is not None:
-            unseen = PresentedSources("", (*sources.left_out, *recalled.left_out))
+        unseen = (*sources.left_out, *(recalled.left_out if self.room.size is not None else ()))
         return task(turns, recalled.text, sources.text), note_left_out(unseen, self.room)
 
     def _length(self, brief: Brief) -> str:
@@ -201,21 +196,14 @@ class ChatWriter(ChatRole):
         return self.prompts["answer_length"].render(detail=detail).strip()
 
 
-def note_left_out(sources: PresentedSources, room: Room = UNLIMITED) -> tuple[str, ...]:
-    """A note on the sources that were not shown to the model, if any."""
-    if room.size is not None and (sources.left_out or room.is_small):
-        count = len(sources.left_out)
-        were = "was" if count == 1 else "were"
-        names = ", ".join(sources.left_out)
-        findings = f"{counted(count, 'finding')} {were} left out of the writer's prompt, the weakest first: {names}"
-        said = findings if count else "prompts were shortened; no finding was left out"
+def note_left_out(left_out: Sequence[str], room: Room) -> tuple[str, ...]:
+    """A note on the sources, by id, that were not shown to the model, if any."""
+    count, names = len(left_out), ", ".join(left_out)
+    if room.size is not None and (count or room.is_small):
+        lost = f"{counted(count, 'finding')} {'was' if count == 1 else 'were'} left out of the writer's prompt"
+        said = f"{lost}, the weakest first: {names}" if count else "prompts were shortened; no finding was left out"
         return (f"The server holds {room.size:,} tokens: {said}.",)
-    if not sources.left_out:
-        return ()
-    return (
-        f"{len(sources.left_out)} of the weakest sources did not fit into the writer's prompt:"
-        f" {', '.join(sources.left_out)}.",
-    )
+    return (f"{count} of the weakest sources did not fit into the writer's prompt: {names}.",) if count else ()
 
 
 class RepairedSentences(NumberedAnswer):
@@ -232,30 +220,23 @@ class RepairedSentences(NumberedAnswer):
         return dict(list(data.items())[:-1])
 
 
-@lru_cache(maxsize=_SENTENCES_AT_ONCE)
-def _model(count: int) -> type[RepairedSentences]:
-    fields: dict[str, Any] = {f"S{number}": (str, Field(default=None)) for number in range(1, count + 1)}
-    return create_model("RepairedSentences", __base__=RepairedSentences, **fields)
-
-
 def _check_any(answer: RepairedSentences) -> None:
     if all(sentence is None for _, sentence in answer):
         raise ValueError("it holds no sentence under the ids that were given")
 
 
 def _parts(item: FailingSentence) -> dict[str, int]:
-    blocks = (_source_block(source, [strip_markers(item.text)]) for source in item.sources)
-    own = {source.evidence.id: estimate_tokens(block) for source, block in zip(item.sources, blocks, strict=True)}
+    said = [strip_markers(item.text)]
+    own = {source.evidence.id: estimate_tokens(_source_block(source, said)) for source in item.sources}
     return {**own, item.text: sum(map(estimate_tokens, _lines([item])))}
 
 
 def _source_blocks(batch: Sequence[FailingSentence]) -> list[str]:
-    said: dict[str, list[str]] = {}
+    cited: dict[str, list[tuple[Source, str]]] = {}
     for item in batch:
         for source in item.sources:
-            said.setdefault(source.evidence.id, []).append(strip_markers(item.text))
-    sources = {source.evidence.id: source for item in batch for source in item.sources}
-    return [_source_block(source, said[name]) for name, source in sources.items()]
+            cited.setdefault(source.evidence.id, []).append((source, strip_markers(item.text)))
+    return [_source_block(of[-1][0], [said for _, said in of]) for of in cited.values()]
 
 
 def _source_block(source: Source, said: Sequence[str]) -> str:

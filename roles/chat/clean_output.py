@@ -17,11 +17,9 @@ from ..protocols import Draft
 # Providers name the reason differently; each means "cut off at the output limit".
 _CUT_OFF = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens"})
 _WHOLE_FENCE = re.compile(r"\A(?P<fence>`{3,}|~{3,})[\w-]*[ \t]*\n(?P<body>.*?)\n?(?P=fence)\s*\Z", re.DOTALL)
-_PREAMBLE = re.compile(
-    r"\A(?:(?:sure|certainly|of course|okay|absolutely)\b[^\n]{0,120}|(?:here|below) (?:is|are)\b[^\n]{0,160}"
-    r"|here's\b[^\n]{0,160})[:.!]\s*\n+",
-    re.IGNORECASE,
-)
+_AGREES = r"sure|certainly|of course|okay|absolutely"
+_SHOWS = r"here (?:is|are)|here's|below (?:is|are)"
+_PREAMBLE = re.compile(rf"\A(?:(?:{_AGREES})\b[^\n]{{0,120}}|(?:{_SHOWS})\b[^\n]{{0,160}})[:.!]\s*\n+", re.IGNORECASE)
 _HEADING = re.compile(
     r"#{1,6}[ \t]+(?:\d+\.?[ \t]+)?(?P<hash>.*)"
     rf"|\*\*(?P<bold>[^*]*)\*\*:?[ \t]*|(?P<plain>{'|'.join(SECTION_KINDS)}):?[ \t]*",
@@ -85,13 +83,13 @@ def extract_answer(draft: Draft) -> Draft:
 _FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})[\w-]*[ \t]*\n")
 # A first line that may be removed once the text is longer, and how one begins.
 _REMOVABLE = re.compile(
-    r"(?:sure|certainly|of course|okay|absolutely|here (?:is|are)|here's|below (?:is|are))\b.*"
+    rf"(?:{_AGREES}|{_SHOWS})\b.*"
     r"|(?:`{3,}|~{3,})[\w-]*[ \t]*|#.*|\*\*[^*]*(?:\*\*?:?[ \t]*)?|\W*not answered\W*"
     rf"|(?:{'|'.join(SECTION_KINDS)}):?[ \t]*",
     re.IGNORECASE,
 )
 _BEGINNINGS: Final = (
-    *("sure", "certainly", "of course", "okay", "absolutely", "here is", "here are", "here's", "below is", "below are"),
+    *(*_AGREES.split("|"), "here is", "here are", "here's", "below is", "below are"),
     *("```", "~~~", "**", "<think>", "not answered", *SECTION_KINDS),
 )
 _MOST_LINES: Final = 4  # an announcement, a fence, another announcement, a heading

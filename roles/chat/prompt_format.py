@@ -194,7 +194,11 @@ def present_findings(
         if not {pair.first.evidence.id, pair.second.evidence.id} & set(left_out)
     ]:
         parts.append(present_lines(pairs, "pairs of findings that may disagree"))
-    vain = [f"{one_line(item.need.text)} (searched: {'; '.join(item.need.queries)})" for item in needs if item.in_vain]
+    vain = [
+        f"{one_line(item.need.text)} (searched: {'; '.join(item.need.queries)})"
+        for item in needs
+        if item.status == "in vain"
+    ]
     if vain:
         parts.append(present_lines(vain, "searched for in the library in vain"))
     return PresentedSources("\n\n".join(parts) or "(no sources)", tuple(left_out))

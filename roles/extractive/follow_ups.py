@@ -30,11 +30,9 @@ _FIRST_QUESTION = re.compile(r"^([^?]+\?)\s+\S.*$", re.DOTALL)
 _SHORT = 3  # words of a subject that can take 's
 
 
-class ExtractiveRewriter:
+async def rewrite_question(question: str, earlier: Sequence[Turn]) -> str:
     """Implements `QuestionRewriter` by rules for English; a question in another language is returned unchanged."""
-
-    async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
-        return condense_question(question, earlier)
+    return condense_question(question, earlier)
 
 
 def is_remark(text: str) -> bool:

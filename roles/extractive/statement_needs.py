@@ -26,18 +26,15 @@ _WORD: Final = re.compile(r"[^\W\d_]{2}")
 _NAME: Final = re.compile(r"\w+")
 
 
-class ExtractiveNeeds:
-    """Implements `NeedsPlanner`."""
-
-    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> NeedsPlan:
-        """For a section, one need per paragraph and open question; for a question, the whole, then one per clause."""
-        if not isinstance(brief, AnswerBrief):
-            return NeedsPlan(statement_needs(brief.kind, brief.experiment) or section_needs(brief.queries))
-        asked = brief.sought
-        *clauses, words = split_question(asked) or [asked]
-        whole = Need("N1", asked, tuple(dict.fromkeys([asked, words])))
-        parts = (Need(f"N{place}", text, (text,)) for place, text in enumerate(clauses[:_MOST_CLAUSES], 2))
-        return NeedsPlan((whole, *parts))
+async def plan_needs(brief: Brief, papers: Sequence[str]) -> NeedsPlan:
+    """For a section, one need per paragraph and open question; for a question, the whole, then one per clause."""
+    if not isinstance(brief, AnswerBrief):
+        return NeedsPlan(statement_needs(brief.kind, brief.experiment) or section_needs(brief.queries))
+    asked = brief.sought
+    *clauses, words = split_question(asked) or [asked]
+    whole = Need("N1", asked, tuple(dict.fromkeys([asked, words])))
+    parts = (Need(f"N{place}", text, (text,)) for place, text in enumerate(clauses[:_MOST_CLAUSES], 2))
+    return NeedsPlan((whole, *parts))
 
 
 def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ...]:

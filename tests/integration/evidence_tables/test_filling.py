@@ -14,8 +14,15 @@ from citeloom.documents.chunking import Window
 from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision, TableFiller, column_version
 from citeloom.ingestion.ingest import ingest
-from citeloom.roles.cell_protocols import CellReading, RowReading, StudyReading, TableColumn
-from citeloom.roles.protocols import PaperCard, Purpose, ScreenedPapers
+from citeloom.roles.protocols import (
+    CellReading,
+    PaperCard,
+    Purpose,
+    RowReading,
+    ScreenedPapers,
+    StudyReading,
+    TableColumn,
+)
 from citeloom.stores.evidence_table_register import StoredCell
 from citeloom.stores.library import Library
 from citeloom.tools.scope import Scope

@@ -18,7 +18,7 @@ from citeloom.documents.types import EvidenceSpan
 from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision, paper_version
 from citeloom.graph.session import Session
-from citeloom.roles.cell_protocols import TableColumn
+from citeloom.roles.protocols import TableColumn
 from citeloom.settings.config import Settings
 from citeloom.stores.evidence_table_register import StoredCell, StoredPaper, UnknownTableError
 from tests.support.openai_server import FakeOpenAI

@@ -37,6 +37,7 @@ SOURCES = (
         ("So [E2]. And [E1]. Then [E3].", "numeric", "So [1, p. 4]. And [2]. Then [1, p. 7]."),
         ("So [E2][E1].", "numeric", "So [1, p. 4; 2]."),
         ("So [E2]. And [E3]. But [E1].", "numeric", "So. And [1, pp. 4, 7]. But [2]."),
+        ("So do Ada et al. [E2]. And [E3].", "numeric", "So do Ada et al. [1, p. 4]. And [1, p. 7]."),
         ("So [E2]. And [E3]. But [E1].", "latex", r"So. And \cite[pp.~4, 7]{a2020}. But \cite{b2019}."),
         ("So [E2][E1]. And [E1][E3]. But [E1].", "numeric", "So. And [1, pp. 4, 7; 2]. But [2]."),
         ("So [E2], not [E1]. And [E1][E2].", "key", "So (a2020), not (b2019). And (b2019; a2020)."),

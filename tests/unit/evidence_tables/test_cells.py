@@ -15,7 +15,7 @@ from citeloom.evidence_tables.cells import (
     evaluate_formula,
     split_columns,
 )
-from citeloom.roles.cell_protocols import CellReading, TableColumn
+from citeloom.roles.protocols import CellReading, TableColumn
 
 WORDS = "Of 48 weavers, 12 (25%) tired within 1.5 hours; 36 did not."
 CHUNK = Chunk("ada2020:00000", "ada2020", 0, WORDS, "Results", "", Category.EVALUATION, 1, 3, 0, len(WORDS), 20)
@@ -70,6 +70,9 @@ def test_values_for_two_conditions_do_not_conflict() -> None:
 
 def test_a_unit_is_shown_once() -> None:
     assert cell_text(TableCell("12%", "%", status="reported").as_dict()) == "12%"
+    assert cell_text(TableCell("12 (25)", "weavers", status="reported").as_dict()) == "12 (25) weavers"
+    counts = "12 weavers and 36 spinners"
+    assert cell_text(TableCell(counts, "participants", status="reported").as_dict()) == counts
 
 
 def test_two_values_for_one_thing_are_both_kept() -> None:

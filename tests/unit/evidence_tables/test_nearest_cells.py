@@ -11,8 +11,7 @@ import pytest
 from citeloom.documents import Category, Chunk, Paper
 from citeloom.documents.chunking import Window
 from citeloom.evidence_tables.extraction import TableFiller
-from citeloom.roles.cell_protocols import ColumnKind, TableColumn
-from citeloom.roles.protocols import PassageFinding, Purpose
+from citeloom.roles.protocols import ColumnKind, PassageFinding, Purpose, TableColumn
 
 PAPER = Paper("a2020", "A title", (), 2020)
 PLAIN = "Methods tell whether two nodes are related to one another"

@@ -11,7 +11,7 @@ from PIL import Image
 
 from citeloom.evidence_tables.cells import CellValue, TableCell, column_sums, column_values, sum_lines
 from citeloom.evidence_tables.table_files import draw_table
-from citeloom.roles.cell_protocols import ColumnKind, TableColumn
+from citeloom.roles.protocols import ColumnKind, TableColumn
 
 CIRCLE, LINE, TEXT = (f"{{http://www.w3.org/2000/svg}}{name}" for name in ("circle", "line", "text"))
 

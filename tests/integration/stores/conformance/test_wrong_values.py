@@ -18,7 +18,7 @@ from citeloom.evidence_tables.extraction import Decision
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.journal import survey
 from citeloom.models.journal.records import RunScope
-from citeloom.roles.cell_protocols import TableColumn
+from citeloom.roles.protocols import TableColumn
 from citeloom.settings.addresses import DatabaseUrl
 from citeloom.stores.home import Home, ServerRegistry
 from citeloom.stores.library import Library

@@ -35,9 +35,21 @@ def test_a_number_raised_over_its_symbol_is_one_of_the_source() -> None:
     assert [str(number.value) for number in given_numbers(source)] == ["0.5", "7.47", "0.0001"]
 
 
+def test_millions_may_be_written_with_an_m() -> None:
+    values = {number.value for number in given_numbers("Of 375m k-mers 1.5m reads had none within 20 m.")}
+    assert {375_000_000, 1_500_000} <= values and 20_000_000 not in values
+
+
 def test_a_dose_after_a_numbered_day_counts() -> None:
     dosed = "Figures 1 and 10 show 15 mg/kg on day 1 and 10 mg/kg on day 2."
     assert [str(number.value) for number in given_numbers(dosed)] == ["15", "10"]
+
+
+@pytest.mark.parametrize("written", ["17 of 69", "17 out of 69", "17/69"])
+def test_a_count_behind_the_word_group_is_no_label(written: str) -> None:
+    source = f"In the intervention group {written} (25%) had used it, more than with the equations (90.9% vs. 36%)."
+    assert {"17", "69", "25", "90.9", "36"} <= {str(number.value) for number in given_numbers(source)}
+    assert "2" not in [str(number.value) for number in given_numbers("As group 2 shows, groups 1 and 2 differ.")]
 
 
 def origins(text: str) -> list[str]:

@@ -106,3 +106,12 @@ def test_the_numbers_of_a_heading_are_those_of_a_title() -> None:
 def test_an_answer_that_cites_nothing_is_reported() -> None:
     rules = {finding.rule for finding in check_draft(Draft("It is so."), SOURCES, kind="answer", experiment=QUESTION)}
     assert {"no-citation", "citation-missing"} <= rules
+
+
+def test_an_answer_that_declines_ends_with_the_study_that_is_wanted_in_whatever_words() -> None:
+    text = (
+        "Degree explains most edges, in one network [E1]. Nobody has looked at a second. "
+        "The question would be answered by a randomised trial that gives networks new edges and counts them."
+    )
+    (finding,) = unsupported_findings(text, declined=True)
+    assert text[slice(*finding.span)].startswith("Nobody has looked") and len(unsupported_findings(text)) == 2

@@ -9,8 +9,8 @@ import pytest
 
 from citeloom.documents.chunking import Window
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.cell_protocols import TableColumn
 from citeloom.roles.chat.chat_cell_reader import ChatCellReader
+from citeloom.roles.protocols import TableColumn
 
 COLUMNS = (
     TableColumn("networks", "how many networks", "number"),

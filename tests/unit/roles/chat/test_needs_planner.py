@@ -8,7 +8,7 @@ import pytest
 
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.chat_planners import ChatNeedsPlanner
-from citeloom.roles.extractive.statement_needs import ExtractiveNeeds
+from citeloom.roles.extractive.statement_needs import plan_needs
 from citeloom.roles.protocols import AnswerBrief
 
 BRIEF = AnswerBrief(question="How does degree matter?", sources=(), searches_left=3, words=300)
@@ -27,13 +27,13 @@ PLAN = {"needs": [{"need": "what degree explains", "asks": "finding", "queries":
 async def test_the_plan_of_a_question_says_its_kind_and_an_unknown_word_is_none(
     scripted: Any, said: dict[str, str], kind: str | None
 ) -> None:
-    planner = ChatNeedsPlanner(scripted(PLAN | said), PromptLibrary(), ExtractiveNeeds(), max_tokens=500)
-    assert (await planner.needs(BRIEF)).kind == kind
+    planner = ChatNeedsPlanner(scripted(PLAN | said), PromptLibrary(), plan_needs, max_tokens=500)
+    assert (await planner.needs(BRIEF, [])).kind == kind
 
 
 async def planned(scripted: Any, *papers: str) -> Any:
     caller = scripted(PLAN)
-    await ChatNeedsPlanner(caller, PromptLibrary(), ExtractiveNeeds(), max_tokens=500).needs(BRIEF, papers)
+    await ChatNeedsPlanner(caller, PromptLibrary(), plan_needs, max_tokens=500).needs(BRIEF, papers)
     return caller
 
 

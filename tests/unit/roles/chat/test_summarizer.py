@@ -66,7 +66,7 @@ async def test_each_role_has_its_own_caller(
     await roles.planner.plan(roles.planner.open(brief))
     await roles.writer.write(brief)
     await roles.judge.judge([CitedClaim("Degree matters [E1].", (make_source(),))])
-    await roles.summarizer.summarize(paper, "Text.")
+    await roles.summarize(paper, "Text.")
     assert {name: [options["max_tokens"] for options in caller.options] for name, caller in callers.items()} == {
         name: [321] for name in callers
     }

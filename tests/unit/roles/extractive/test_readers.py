@@ -12,9 +12,9 @@ import pytest
 from citeloom.documents import Category, Chunk, Paper
 from citeloom.documents.chunking import Window
 from citeloom.models.embeddings.bundled_models import Reranker
-from citeloom.roles.extractive.extractive_readers import QuestionReader
 from citeloom.roles.extractive.passage_scores import PassageScores, topic_of
 from citeloom.roles.protocols import Need, Purpose
+from citeloom.roles.run_roles import QuestionReader
 from tests.support.word_embedding import WordEmbedding
 
 QUESTION = "Are smaller studies less likely to yield true findings?"

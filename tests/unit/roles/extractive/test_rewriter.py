@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from citeloom.roles.extractive.follow_ups import (
-    ExtractiveRewriter,
     complete_question,
     condense_question,
     is_remark,
+    rewrite_question,
 )
 from citeloom.roles.protocols import Turn
 from citeloom.text.wordings import subject_words
@@ -126,10 +126,9 @@ def test_what_asks_for_something_is_no_remark(said: str) -> None:
 
 
 async def test_a_first_question_and_one_in_another_script_are_left_alone() -> None:
-    rewriter = ExtractiveRewriter()
-    assert await rewriter.rewrite("What about its limits?", []) == "What about its limits?"
+    assert await rewrite_question("What about its limits?", []) == "What about its limits?"
     assert (
-        await rewriter.rewrite("它有什么限制？", [Turn(question="What is a knowledge graph?", answer="")])
+        await rewrite_question("它有什么限制？", [Turn(question="What is a knowledge graph?", answer="")])
         == "它有什么限制？"
     )
 
