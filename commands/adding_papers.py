@@ -250,7 +250,7 @@ def sync_zotero(
         return
     notice(f"Watching Zotero every {settings.zotero_seconds:g} s; stop with Ctrl-C.")
     try:
-        blocking.run_async(lookup.awatch_zotero(settings, found, request, sync, notice))
+        blocking.run_async(lookup.watch_zotero(settings, found, request, sync, lookup.Clock(), notice))
     except KeyboardInterrupt:  # a clean end unless a sync is in progress
         if in_progress:
             raise

@@ -57,12 +57,12 @@ def serve(
         listening = _bind(options)
     except ConfigurationError:
         if found.exists():
-            api.serving.join_servers(found).leave()  # of this home there may be a server already: says where
+            found.prepare().join_servers("").leave()  # of this home there may be a server already: says where
         raise
     with listening:
         options = replace(options, port=listening.getsockname()[1])
         # Fails with a one-line error before anything is opened.
-        api.serving.join_servers(found, options.address).leave()
+        found.prepare().join_servers(options.address).leave()
         notice(f"Citeloom: {options.address}  (Ctrl-C stops it)")
         config = uvicorn_config(create_app(settings, found, options))
         with suppress(KeyboardInterrupt):  # uvicorn re-raises it after closing everything

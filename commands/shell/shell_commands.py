@@ -15,6 +15,7 @@ from typing import Any
 from ... import api
 from ...api import homes, messages, run_options
 from ...api.messages import counted
+from ...documents.sandbox import in_thread
 from ...errors import CiteloomError
 from ...settings.config import Settings
 from ..output import ingest_progress, notice, result, show_rebuilt, warnings_and_refusals
@@ -293,7 +294,8 @@ async def save(shell: Shell, argument: str) -> ShellState:
     home = (await shell.session()).home
     if draft.record:
         folder = await asyncio.to_thread(path.parent.absolute)
-        saved = await api.run_texts.save(api.run_texts.stored(draft.record), folder, stem=path.stem, home=home)
+        record = api.run_texts.stored(draft.record)
+        saved = await in_thread(api.run_texts.save, record, folder, stem=path.stem, home=home)
         own = {api.run_texts.inert(line) for line in draft.record["warnings"]}
         for line in saved["warnings"]:
             if line not in own:
@@ -335,7 +337,7 @@ async def section(shell: Shell, argument: str) -> ShellState:
             "A section is about an experiment, and none was named.",
             help=f"Name its file: 'section {kind} exp.json', or start with 'chat --exp exp.json'.",
         )
-    request = await asyncio.to_thread(api.writing.load_section_request, kind, source)
+    request = await asyncio.to_thread(api.running.load_section_request, kind, source)
     shell.experiment = source
     session = await shell.session()
     with section_progress(session.spent_now) as show:

@@ -74,16 +74,14 @@ from citeloom.graph.nodes import agent as repeated_queries
 from citeloom.ingestion import sources
 from citeloom.models.http import failures
 from citeloom.roles.chat import (
-    clean_output,
+    model_answers,
     prompt_format,
-    structured_output,
 )
 from citeloom.roles.chat.prompt_format import present_experiment
 from citeloom.roles.extractive import (
     follow_ups as rewriter,
     passage_details,
     passage_scores,
-    quotable_sentences,
     section_outlines,
     section_outlines as metrics_table,
     statement_needs as needs,
@@ -335,11 +333,11 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
 }
 
 MODELS: Final[Mapping[str, Reader]] = {
-    "prose": clean_output.prose,
-    "answer_text": lambda text: clean_output.answer_text(AIMessage(text)),
-    "answer_alone": lambda text: clean_output.extract_answer(Draft(text)),
-    "CleanStream": lambda text: _heard(clean_output.CleanStream(_Deaf(), clean_output.prose), text),
-    "json_objects": lambda text: list(structured_output.json_objects(text)),
+    "prose": model_answers.prose,
+    "answer_text": lambda text: model_answers.answer_text(AIMessage(text)),
+    "answer_alone": lambda text: model_answers.extract_answer(Draft(text)),
+    "CleanStream": lambda text: _heard(model_answers.CleanStream(_Deaf(), model_answers.prose), text),
+    "json_objects": lambda text: list(model_answers.json_objects(text)),
     "server_message": failures.server_message,
     "fenced": lambda text: prompt_format.fence(text, "a"),
     "shortened": lambda text: prompt_format.shorten(text, 900),
@@ -350,8 +348,8 @@ MODELS: Final[Mapping[str, Reader]] = {
     "present_findings": lambda text: prompt_format.present_findings([need(text)], [source(text, paper=paper(text))]),
     "show_passages": lambda text: prompt_format.show_passages(text, [chunk(text)]),
     "present_paper": lambda text: prompt_format.present_paper(paper(text), text),
-    "quotable_passages": quotable_sentences.quotable_passages,
-    "is_quotable": quotable_sentences.is_quotable,
+    "quotable_passages": passage_scores.quotable_passages,
+    "is_quotable": passage_scores.is_quotable,
     "format_quote": lambda text: plain_text.format_quote(text, len(text) // 3, len(text) // 2),
     "omit_pointers": plain_text.omit_pointers,
     "words_of": words.split_words,
