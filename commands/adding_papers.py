@@ -259,8 +259,7 @@ def sync_zotero(
 
 def _sync_lines(record: dict[str, Any]) -> Iterator[str]:
     would = " would be" if record["dry_run"] else ""
-    for paper in record["renamed"]:
-        yield f"Renamed {paper['from']} to {paper['to']}."
+    yield from (f"Renamed {paper['from']} to {paper['to']}." for paper in record["renamed"])
     for paper in record["removed"]:
         yield f"{'To remove:' if would else 'Removed'} {paper['key']}: {paper['why']}."
     if record["abstract_only"]:

@@ -20,9 +20,9 @@ from ..errors import InputError
 from ..models.journal.journal import Journal
 from ..models.journal.records import RunScope, Usage, total_cost
 from ..settings.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
+from ..stores.folder_home import discard_copy
 from ..stores.home import Home
 from ..stores.library import Library
-from ..stores.local.read_only_copy import discard_copy
 from ..stores.tables import acting
 
 if TYPE_CHECKING:

@@ -172,19 +172,10 @@ PAPERS: Final = TypedTable(
     "papers",
     ("key",),
     _KEY
-    | {
-        "state": choice("ready", "indexing"),
-        "record": shaped("a paper's record", Paper),
-        "content_hash": TEXT,
-        "metadata_hash": TEXT,
-        "chunking": TEXT,
-        "summary": TEXT,
-        "summary_kind": choice(*get_args(SummaryKind)),
-        "chunk_count": integer(),
-        "note": optional(replace(NOTE, source="notes.note")),
-        "version": replace(TEXT, source="figures.version"),
-        "figures_version": TEXT,
-    },
+    | {"state": choice("ready", "indexing"), "record": shaped("a paper's record", Paper), "content_hash": TEXT}
+    | {"metadata_hash": TEXT, "chunking": TEXT, "summary": TEXT, "summary_kind": choice(*get_args(SummaryKind))}
+    | {"chunk_count": integer(), "note": optional(replace(NOTE, source="notes.note"))}
+    | {"version": replace(TEXT, source="figures.version"), "figures_version": TEXT},
 )
 RECORD_COLUMNS: Final = "key, record, metadata_hash, chunking, summary, summary_kind, chunk_count"
 CATEGORY: Final = choice(*map(int, Category), by=Category)

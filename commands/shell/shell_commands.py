@@ -18,11 +18,10 @@ from ...api.messages import counted
 from ...documents.sandbox import in_thread
 from ...errors import CiteloomError
 from ...settings.config import Settings
-from ..chat import forget_expired
 from ..output import ingest_progress, notice, result, show_rebuilt, warnings_and_refusals
-from ..papers import paper_lines, show_papers
+from ..papers import matching_line, paper_lines, show_found, show_papers, show_passages
 from ..run_display import AnswerStreamView, RunProgress, references_markdown, section_progress, usage_words
-from ..searching import matching_line, show_found, show_passages
+from ..runs import forget_expired
 from .parser import CommandName, on_terminal
 from .shell_state import NotNowError, Shell, ShellDraft, ShellState, chosen, failure, next_steps, panel, stage, warning
 

@@ -49,7 +49,7 @@ from citeloom.citations.export import (
     word_fields,
 )
 from citeloom.citations.markers import CitedSentence
-from citeloom.commands import output, searching
+from citeloom.commands import output, papers
 from citeloom.commands.shell import parser
 from citeloom.documents import (
     Paper,
@@ -388,7 +388,7 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "printable.shown": output.printable,
     "printable.one_line": output.one_line,
     "inert": html_escaping.inert,
-    "searching.plain_sentence": searching.plain_sentence,
+    "papers.plain_sentence": papers.plain_sentence,
     "shell line": parser.parse,
 }
 
