@@ -28,9 +28,20 @@ if TYPE_CHECKING:
     from .api.library_papers import afigures, figures
     from .api.library_search import asearch, search
     from .api.paper_lookup import aadd, add, aenrich, async_zotero, enrich, sync_zotero
-    from .api.running import aanswer_run, answer_run, aresearch, astream_research, research
+    from .api.running import (
+        aanswer_run,
+        answer_run,
+        aresearch,
+        astream_paper,
+        astream_research,
+        astream_section,
+        awrite_paper,
+        awrite_section,
+        research,
+        write_paper,
+        write_section,
+    )
     from .api.text_updating import aupdate_texts, update_texts
-    from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
     from .errors import CiteloomError, WaitingError
     from .experiment import load_experiment
     from .graph.graphs import build_paper_graph, build_research_graph, build_section_graph
@@ -50,9 +61,11 @@ _NAMES = {
     "api.library_papers": "afigures figures",
     "api.library_search": "asearch search",
     "api.paper_lookup": "aadd add aenrich async_zotero enrich sync_zotero",
-    "api.running": "aanswer_run answer_run aresearch astream_research research",
+    "api.running": (
+        "aanswer_run answer_run aresearch astream_paper astream_research astream_section awrite_paper awrite_section "
+        "research write_paper write_section"
+    ),
     "api.text_updating": "aupdate_texts update_texts",
-    "api.writing": "astream_paper astream_section awrite_paper awrite_section write_paper write_section",
     "errors": "CiteloomError WaitingError",
     "experiment": "load_experiment",
     "graph.graphs": "build_paper_graph build_research_graph build_section_graph",

@@ -30,13 +30,8 @@ SHORTENED = "_shortened"  # key of the list of shortened fields; not the user's 
 
 _FIGURE_NUMBER = re.compile(r"\b(?:fig\.|figures?|figs\.?)\s*\d", re.IGNORECASE)
 _PROSE = (
-    "paper_concept.description",
-    "hypothesis.description",
-    "experimental_plan",
-    "verdict",
-    "reasoning",
-    "results",
-    "summary",
+    *("paper_concept.description", "hypothesis.description"),
+    *("experimental_plan", "verdict", "reasoning", "results", "summary"),
 )
 
 
@@ -187,12 +182,8 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield str(name)
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
+    if isinstance(value, dict | list):
+        for item in [part for pair in value.items() for part in pair] if isinstance(value, dict) else value:
             yield from _texts(item)
     elif value is not None:
         yield str(value)
@@ -437,8 +428,8 @@ def _records(experiment: Experiment) -> list[tuple[str, _Record]]:
 
 
 def _record_of(data: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
-    *parents, name = path.split(".")
-    return (data[parents[0]] if parents else data), name
+    parent, _, name = path.rpartition(".")
+    return (data[parent] if parent else data), name
 
 
 def _unstorable_values(data: dict[Any, Any]) -> Iterator[UnusableField]:
@@ -525,15 +516,13 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
         warnings.append(f"experiment: unknown fields, of which at most a chat model makes use: {named}.")
     found = {place for place, _ in experiment.found_plots()}
     paths = [plot.path for plot in experiment.plots]
-    missing = [path for place, path in enumerate(paths) if path and place not in found]
-    if missing:
+    if missing := [path for place, path in enumerate(paths) if path and place not in found]:
         named = _named(", ".join(map(repr, missing)))
         warnings.append(
             f"experiment: plots: no image (png, jpg, svg, pdf, webp) next to it for {named}: "
             "the text does not mention them."
         )
-    pathless = ", ".join(f"plots[{place}]" for place, path in enumerate(paths) if not path)
-    if pathless:
+    if pathless := ", ".join(f"plots[{place}]" for place, path in enumerate(paths) if not path):
         warnings.append(f"experiment: {_named(pathless)}: has no path to an image and is not used.")
     if experiment.failure:
         warnings.append(

@@ -11,26 +11,11 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _EXPECTED: Final = {
-    "string": "text",
-    "dict": "an object",
-    "model": "an object",
-    "dataclass": "an object",
-    "mapping": "an object",
-    "list": "a list",
-    "tuple": "a list",
-    "set": "a list",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
+    **{"string": "text", "int": "a whole number", "float": "a number", "bool": "true or false"},
+    **dict.fromkeys(("dict", "model", "dataclass", "mapping"), "an object"),
+    **dict.fromkeys(("list", "tuple", "set"), "a list"),
 }
-_KINDS: Final[tuple[tuple[type, str], ...]] = (
-    (int, "a number"),
-    (float, "a number"),
-    (str, "text"),
-    (dict, "an object"),
-    (list, "a list"),
-    (tuple, "a list"),
-)
+_KINDS: Final = ((int | float, "a number"), (str, "text"), (dict, "an object"), (list | tuple, "a list"))
 _SUBJECT = re.compile(r"(?:Input|String|List|Dictionary|Tuple|Set|Value) should ")
 _LONGEST_VALUE: Final = 80  # characters
 

@@ -116,28 +116,22 @@ class TypedTable:
 
     def decode(self, names: list[str], rows: list[Any]) -> list[tuple[Any, ...]]:
         """The decoded values of rows with columns of these names; raises `WrongValueError`."""
-        columns = [self.columns[name] for name in names]
         decoded = []
-        for column, values in zip(columns, zip(*rows, strict=True), strict=False):
+        for place, name in enumerate(names if rows else ()):
+            column, read = self.columns[name], list[Any]()
             try:
-                decoded.append(list(map(column.decode, values)))
-            except (ValueError, TypeError, RecursionError):
-                break
-        if not rows or len(decoded) == len(columns):
-            return list(zip(*decoded, strict=True))
-        place, column = len(decoded), columns[len(decoded)]
-        table, _, named = (column.source or f"{self.name}.{names[place]}").rpartition(".")
-        for row in rows:
-            try:
-                column.decode(row[place])
+                read.extend(column.decode(row[place]) for row in rows)
             except (ValueError, TypeError, RecursionError) as error:
+                table, _, named = (column.source or f"{self.name}.{name}").rpartition(".")
+                row = rows[len(read)]
                 key = " ".join(f"{part}={_shown(row[names.index(part)])}" for part in self.key if part in names)
                 reason = f" ({error})" if isinstance(error, ShapeError) else ""
                 raise WrongValueError(
                     f"table {table}, column {named}, row {key}: expected {column.expected},"
                     f" not {_shown(row[place])}{reason}."
                 ) from None
-        raise AssertionError("the value was wrong before")
+            decoded.append(read)
+        return list(zip(*decoded, strict=True))
 
 
 class TableConnection(Protocol):

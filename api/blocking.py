@@ -7,7 +7,6 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
-from ..documents.sandbox import in_thread
 from ..errors import ConfigurationError
 from ..models.concurrency import run_async, run_here, stop_background_loop
 
@@ -20,6 +19,8 @@ def threaded(call: Callable[Parameters, Result]) -> Callable[Parameters, Corouti
 
     @functools.wraps(call)
     async def threaded_call(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        from ..documents.sandbox import in_thread  # slow import
+
         return await in_thread(call, *args, **options)
 
     return threaded_call

@@ -16,6 +16,7 @@ from typing import Any, Unpack
 from typing_extensions import TypedDict
 
 from ..citations.export.pandoc_formats import FORMATS, Format
+from ..citations.export.section_files import prepare_folder, write_texts
 from ..citations.verification import is_result, verify as verify_record
 from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_exported, read_latex
 from ..documents.pandoc import PandocError
@@ -25,16 +26,16 @@ from ..experiment import parse_experiment
 from ..graph.session import Session
 from ..plurals import counted
 from ..program import command
-from ..runs.edited_text import editable_text, edited_record, export_record, section_of_paper
+from ..runs.edited_text import editable_text, edited_record, section_of_paper
 from ..runs.imported_text import edited_by_hand, import_sections, read_document
-from ..runs.output_files import stem_of
+from ..runs.output_files import ResultFiles, free_file_name, stem_of
 from ..runs.result_record import stored
 from ..runs.sentence_check import load_editable
 from ..runs.tex_project import Side, SyncedRegion, TexProject, TexSection, synchronize
 from ..stores.home import written_files
 from ..stores.run_register import RunRecord, UnknownRunError
 from .arguments import ArgumentError, one_or_more, parse_formats, require_choice, require_writable, word_options
-from .blocking import blocking, run_async, threaded
+from .blocking import blocking, threaded
 from .results import ExportedFiles, ImportedText
 from .run_options import CitationFields, Tracked
 
@@ -49,7 +50,8 @@ class ExportOptions(TypedDict, total=False):
     reference_doc: Path | str | None
 
 
-async def aexport(
+@threaded
+def aexport(
     session: Session,
     source: Path | str,
     formats: Sequence[Format] | Format,
@@ -77,30 +79,33 @@ async def aexport(
     ordered = [name for name in FORMATS if name in wanted]
     if not wanted:
         raise ArgumentError("formats: the file is markdown already.", help=f"Give {', '.join(FORMATS)}.")
-    run = await in_thread(_run_of, session, file)
+    run, home = _run_of(session, file), session.home
     if run.result is None:
         raise InputError(f"Run {run.thread_id} is not finished.", help="Resume it first.")
     record, stem, folder, notes = stored(run.result), stem_of(stored(run.result)), Path(), list[str]()
+    text = load_editable(home, run.thread_id)
     if file.suffix:
         stem, folder = file.stem, file.parent
-        text = await in_thread(edited_by_hand, editable_text(run, []), file)
-        if (await in_thread(load_editable, session.home, run.thread_id)).edits:
+        if text.edits:
             notes = [f"{file} is exported as it is; its run has edits of yours: 'export {run.thread_id}' has them."]
-        record = await edited_record(text, session, csl)
-    else:
-        text = await in_thread(load_editable, session.home, run.thread_id)
-        record = await edited_record(text, session, csl) if text.edits or csl else record
-    paths, warnings = await export_record(
-        record,
-        stem,
-        ordered,
-        session,
-        folder if out is None else Path(out),
-        source=file if file.suffix else None,
-        force=force,
-        document=document,
-    )
-    return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": [*notes, *warnings]}
+        text = edited_by_hand(editable_text(run, []), file)
+    record = edited_record(text, session, csl)
+    target = folder if out is None else Path(out)
+    prepare_folder(target)
+    made = ResultFiles.of(record, home, stem, document=document)
+    # Elsewhere, `verify` needs the record, which is copied from beside the file, and LaTeX bibliography and figures.
+    elsewhere = not file.suffix or target.resolve() != folder.resolve()
+    needed = ("bib", *made.image_suffixes) if elsewhere and "tex" in wanted else ()
+    kept: dict[str, bytes] = {}
+    if elsewhere:
+        kept["json"] = file.with_suffix(".json").read_bytes() if file.suffix else made.content("json")
+    written = written_files(home)
+    free = free_file_name(target, stem, [*ordered, *needed, *kept], written, force=force)
+    if needed and free.stem != stem:
+        made = ResultFiles.of(record, home, free.stem, document=document)
+    contents = {name: made.content(name) for name in (*ordered, *needed)} | kept
+    paths = write_texts(target, free.stem, contents, None, written.note)
+    return {"files": paths, "warnings": [*notes, *free.notices(), *map(str, record["warnings"])]}
 
 
 @threaded
@@ -305,7 +310,7 @@ async def async_tex(
         sections: list[TexSection] = []
         for name in named:
             try:
-                sections += await _sections(session, name)
+                sections += await in_thread(_sections, session, name)
             except UnknownRunError as error:
                 if given:
                     raise
@@ -317,17 +322,16 @@ async def async_tex(
             except PandocError as error:
                 raise InputError(f"{section.kind}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
             project.notices.extend(keep_imported(session, place, document)["warnings"])
-            return next(item for item in run_async(_sections(session, section.run)) if item.kind == section.kind)
+            return next(item for item in _sections(session, section.run) if item.kind == section.kind)
 
         latest = {section.kind: section for section in sections}
         done = await in_thread(synchronize, project, latest, side, written_files(session.home), take)
     return {"folder": str(place), "regions": done, "notices": project.notices, "problems": project.problems}
 
 
-async def _sections(session: Session, run_id: str) -> list[TexSection]:
-    text = await in_thread(load_editable, session.home, run_id)
-    record = await edited_record(text, session) if text.edits else stored(text.run.result or {})
-    return await in_thread(TexSection.all_of, text.run.thread_id, record, session.home)
+def _sections(session: Session, run_id: str) -> list[TexSection]:
+    text = load_editable(session.home, run_id)
+    return TexSection.all_of(text.run.thread_id, edited_record(text, session), session.home)
 
 
 sync_tex = blocking(async_tex)

@@ -13,9 +13,8 @@ from ..errors import CiteloomError
 from ..settings.addresses import parse_home
 from ..settings.config import EXTRACTIVE, LOCAL_EMBEDDING, Settings, load_settings
 from ..settings.key_trust import shown_address
-from ..stores.folder_home import configured_home, find_home
+from ..stores.folder_home import configured_home, find_home, readable_home
 from ..stores.home import Home
-from ..stores.local.read_only_copy import readable_home
 from ..tools.scope import plain_question, require_words
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
 
 from ..documents import Paper, entry_labels
+from ..documents.chunking import make_note
 from ..documents.figures import PaperFigure
-from ..documents.notes import NOTE_ENDING, make_note
 from ..documents.safe_files import FileRefusedError, replace_file, require_regular
 from ..documents.sandbox import in_thread
+from ..documents.types import NOTE_ENDING
 from ..errors import InputError
 from ..graph.session import Session
 from ..stores.library import Library
@@ -331,9 +332,13 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
     from ..ingestion.indexing import run_to_end, write
 
     library, home = session.library, session.home
-    if person := acting.get():  # a note of one's own is not in the library, where others would find its words
-        if before is not None and before.strip() != (await asyncio.to_thread(_note, session, key)).strip():
+
+    def require_unchanged(now: str) -> None:
+        if before is not None and before.strip() != now.strip():
             raise NoteNotSavedError(f"The note on {key} was changed elsewhere.", help="Load the page again to see it.")
+
+    if person := acting.get():  # a note of one's own is not in the library, where others would find its words
+        require_unchanged(await asyncio.to_thread(_note, session, key))
         await asyncio.to_thread(home.accounts().keep_note, person, library.paper(key).key, text)
         return
     async with home.writer_lock().held(lambda pid: None):
@@ -342,8 +347,7 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
         assert record is not None  # the change adds the paper
         if item_path(record.paper.bibtex):
             raise NoteNotSavedError(f"Zotero keeps the notes of {key}.", help="Edit the note in Zotero, and sync.")
-        if before is not None and before.strip() != (record.note.text.strip() if record.note else ""):
-            raise NoteNotSavedError(f"The note on {key} was changed elsewhere.", help="Load the page again to see it.")
+        require_unchanged(record.note.text if record.note else "")
         count, target = library.embedding.count_tokens, session.settings.chunk_tokens
         note = make_note(text, count, target=target) if text.strip() else None
         vectors = await library.embedding.embed_documents(note.passages) if note else change.note_vectors[:0]

@@ -40,19 +40,16 @@ def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
     return shown
 
 
-def _counts(library: Library) -> LibraryCounts:
+@threaded
+def alibrary_counts(session: Session) -> LibraryCounts:
+    """Return papers, chunks, embedding and version of a library."""
+    library = session.library
     return {
         "papers": len(library.papers()),
         "chunks": library.chunk_count(),
         "embedding": library.embedding.name,
         "version": library.version(),
     }
-
-
-@threaded
-def alibrary_counts(session: Session) -> LibraryCounts:
-    """Return papers, chunks, embedding and version of a library."""
-    return _counts(session.library)
 
 
 @threaded
@@ -66,17 +63,17 @@ def acheck_library(session: Session) -> list[FindingOfDoctor]:
 @threaded
 def alibrary_status(session: Session) -> LibraryStatus:
     """Return a library's size and years, and the problems that `doctor` finds, one line each."""
-    counts = _counts(session.library)
-    years = [paper.year for paper in session.library.papers() if paper.year is not None]
+    library, papers = session.library, session.library.papers()
+    years = [paper.year for paper in papers if paper.year is not None]
     problems = [finding for finding in examine(session.library) if finding.level == "problem"]
     return {
         "home": str(session.home.name),
-        "papers": counts["papers"],
-        "passages": counts["chunks"],
+        "papers": len(papers),
+        "passages": library.chunk_count(),
         "first_year": min(years, default=None),
         "last_year": max(years, default=None),
-        "embedding": counts["embedding"],
-        "version": counts["version"],
+        "embedding": library.embedding.name,
+        "version": library.version(),
         "chat_models": not session.extractive,
         "problems": [f"{item.topic}: {item.message}. {item.remedy}".strip() for item in problems],
     }

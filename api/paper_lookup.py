@@ -283,15 +283,4 @@ async def async_reading(
         )
 
 
-async def awatch_zotero(
-    settings: Settings,
-    home: Home,
-    request: ZoteroRequest,
-    sync: Callable[[ZoteroReading], Awaitable[SyncReport]],
-    on_notice: Callable[[str], None],
-) -> None:
-    """Call `sync` whenever Zotero or one of its files changes, until cancelled; raises as `async_zotero` does."""
-    await watch_zotero(settings, home, request, sync, Clock(), on_notice)
-
-
 sync_zotero = blocking(async_zotero)

@@ -268,17 +268,9 @@ class QuestionOptions(PaperLimits):
         from ..runs.run_requests import ResearchRequest  # slow imports
         from ..tools.scope import Scope
 
-        return ResearchRequest(
-            question,
-            self.sources,
-            self.length,
-            self.from_year,
-            self.to_year,
-            self.venue,
-            Scope.within(session.library, self.papers, **self.labels()).papers,
-            single_shot=self.single_shot,
-            fresh=self.fresh,
-        )
+        papers = Scope.within(session.library, self.papers, **self.labels()).papers
+        limits = (self.sources, self.length, self.from_year, self.to_year, self.venue, papers)
+        return ResearchRequest(question, *limits, single_shot=self.single_shot, fresh=self.fresh)
 
 
 class SearchOptions(PaperLimits):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,7 +30,6 @@ from ..citations.export.report_html import (
 from ..citations.export.section_files import section_title, slug
 from ..citations.html_escaping import inert
 from ..citations.references import numbered_list
-from ..documents.sandbox import in_thread
 from ..drafts.page_record import all_unreadable, coverage_line, coverage_warnings
 from ..graph.session import Session
 from ..runs.edited_text import answer_as_run, answer_as_shown, editable_text, edited_record, find_text
@@ -58,6 +56,7 @@ from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.run_register import RunRecord
 from ..tools.paper_search import find_cited_figures
+from .blocking import threaded
 from .run_options import WordOptions
 
 
@@ -69,7 +68,8 @@ def file_versions(record: StoredRecord, home: Home) -> list[ResultFiles]:
     return versions
 
 
-async def render_file(
+@threaded
+def render_file(
     record: StoredRecord,
     stem: str,
     name: str,
@@ -86,8 +86,5 @@ async def render_file(
     """
     images = ReportImages({}, {})
     if name.endswith(".evidence.html"):
-        images, _ = await in_thread(report_images, record, session.library, pages=page_images, file_of=file_of)
-    files = await asyncio.to_thread(
-        ResultFiles.of, record, session.home, stem, images, (word or WordOptions()).document()
-    )
-    return await in_thread(files.named, name)
+        images, _ = report_images(record, session.library, pages=page_images, file_of=file_of)
+    return ResultFiles.of(record, session.home, stem, images, (word or WordOptions()).document()).named(name)

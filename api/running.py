@@ -1,20 +1,24 @@
-"""Runs a request and saves its files, for sections, papers and questions; `research`; events as a stream."""
+"""Runs a request and saves its files: `research`, `write_section`, `write_paper`, as calls and as streams of events."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Concatenate, ParamSpec, TypedDict, Unpack, cast
 
 from ..citations.export.pandoc_formats import FORMATS, PLAIN_DOCUMENT, Format
+from ..citations.export.plot_figures import MOST_BYTES, image_problem, image_type, with_plot_files, without_plot_files
 from ..citations.export.word_fields import DocumentOptions
 from ..documents.sandbox import in_thread
 from ..drafts.person_questions import AnswerError
 from ..errors import InputError
+from ..experiment import Experiment, ExperimentError, SectionKind, UnusableField, load_experiment, parse_experiment
 from ..graph.run_events import Event, EventRecorder, FindingEvent, OnEvent, ProgressEvent
 from ..graph.session import Session, account_name
 from ..runs.execution import (
@@ -26,22 +30,27 @@ from ..runs.execution import (
     run_state,
     valid_answer,
 )
+from ..runs.experiment_check import ExperimentReport, FieldProblem, check_experiment, shorten_body
 from ..runs.result_record import ResultRecord, public_record
 from ..runs.run_requests import (
     OnNotice,
     ResearchRequest,
+    RunKind,
     RunRequest,
     SectionRequest,
     request_to_resume,
     require_same_run,
+    required_kinds,
     text_settings_of,
 )
-from ..stores.run_register import RunRecord
+from ..section_kinds import SECTION_KINDS, SECTIONS
+from ..stores.run_register import PLOT_SET, PLOTS_KEPT, RunRecord
 from ..text.wordings import find_subject
 from ..tools.scope import Labels, Scope, plain_question
-from .arguments import one_or_more, parse_formats, require_choice, require_writable, word_options
+from .arguments import ArgumentError, one_of, one_or_more, parse_formats, require_choice, require_writable, word_options
 from .blocking import blocking
-from .run_options import Ask, CitationFields, Depth, SteeredOptions
+from .evidence_tables import load_table_named
+from .run_options import Ask, CitationFields, Depth, SteeredOptions, TableSources
 
 
 async def begin_run(request: RunRequest, session: Session) -> RunRecord:
@@ -50,6 +59,9 @@ async def begin_run(request: RunRequest, session: Session) -> RunRecord:
     await session.require_papers()
     register = await asyncio.to_thread(session.home.runs)
     return await asyncio.to_thread(register_run, request, session, register, ignore)
+
+
+Parameters = ParamSpec("Parameters")
 
 
 class RunOptions(TypedDict, total=False):
@@ -153,11 +165,12 @@ async def run_and_save(
         raise
     record, edited = finished.record, dict[str, Path]()
     if "sections" in record and not output.force:
-        record, edited = await with_edited_sections(record, output.folder, session)
+        record, edited = await in_thread(with_edited_sections, record, output.folder, session)
     images, notices = await in_thread(report_images, record, session.library, pages=output.page_images)
     for line in notices:
         on_notice(f"Note: {line}")
-    saved = await save(
+    saved = await in_thread(
+        save,
         record,
         output.folder,
         output.formats,
@@ -168,18 +181,6 @@ async def run_and_save(
         document=output.document,
     )
     return RunResult(saved, finished.finished_earlier)
-
-
-class ResearchOptions(RunOptions, Labels, total=False):
-    """How a question is answered, see `aresearch`."""
-
-    sources: int | None
-    length: int | None
-    min_year: int | None
-    max_year: int | None
-    venue: str
-    papers: Sequence[str] | str
-    single_shot: bool
 
 
 async def aresearch(
@@ -230,16 +231,6 @@ async def aresearch(
 
 
 research = blocking(aresearch)
-
-
-def astream_research(
-    session: Session, question: str, **options: Unpack[ResearchOptions]
-) -> AsyncGenerator[Event, None]:
-    """Answer a question as a stream of events, with the options and errors of `aresearch`.
-
-    Closing the stream early pauses the run; the same call resumes it.
-    """
-    return stream_events(lambda emit: aresearch(session, question, **options, on_event=emit))
 
 
 def signed_answer(answer: object, by: str | None = None) -> dict[str, Any]:
@@ -311,3 +302,112 @@ async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]])
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+def streamed(
+    call: Callable[Concatenate[Session, Parameters], Awaitable[ResultRecord]],
+) -> Callable[Concatenate[Session, Parameters], AsyncGenerator[Event, None]]:
+    """A call as a stream of events (`docs/events.md`), with its options and errors; named "astream" without "write".
+
+    Drafts of a paper arrive one at a time in writing order, each after its "writing" step.
+    """
+
+    @functools.wraps(call)
+    def stream(session: Session, *args: Parameters.args, **options: Parameters.kwargs) -> AsyncGenerator[Event, None]:
+        return stream_events(lambda emit: cast(Any, call)(session, *args, **{**options, "on_event": emit}))
+
+    stream.__name__ = stream.__qualname__ = re.sub("^a(write_)?", "astream_", call.__name__)
+    ends = "Closing it early pauses the run; the same call resumes it."
+    stream.__doc__ = f"`{call.__name__}` as a stream of events. {ends}\n\n    {call.__doc__}"
+    return stream  # type: ignore[return-value]  # the name of its first parameter is no part of the type
+
+
+astream_research = streamed(aresearch)
+
+GivenExperiment = Experiment | dict[str, Any] | Path | str
+
+
+class WritingOptions(RunOptions, total=False):
+    """How a section or a paper is written, and what it rests on.
+
+    Args:
+        tables: ids or titles of evidence tables whose cells an introduction, a discussion or a paper may cite.
+        show_tables: put these tables into the text.
+    """
+
+    tables: Sequence[str] | str
+    show_tables: bool
+
+
+async def awrite_section(
+    session: Session,
+    kind: SectionKind,
+    experiment: GivenExperiment,
+    *,
+    on_event: OnEvent | None = None,
+    **options: Unpack[WritingOptions],
+) -> ResultRecord:
+    """Write or resume a section; returns its JSON.
+
+    Args:
+        kind: section type.
+        experiment: an experiment, its plain data, or the path of an `exp.json`.
+        on_event: called with each event (`docs/events.md`) except `done`, the return value.
+        options: as in `WritingOptions`: `out`, `formats`, `fresh`, `tables` ...
+
+    Raises `InputError`, `PausedError`, or another `CiteloomError`.
+    """
+    return await _write(session, one_of("section", kind, SECTION_KINDS), experiment, on_event, options)
+
+
+async def awrite_paper(
+    session: Session, experiment: GivenExperiment, *, on_event: OnEvent | None = None, **options: Unpack[WritingOptions]
+) -> ResultRecord:
+    """Write or resume all six sections of a paper as one run, as `awrite_section`; returns the JSON of `paper --json`.
+
+    `out` gets the files of the paper and of each section, `formats` are those of the whole paper.
+    """
+    return await _write(session, "paper", experiment, on_event, options)
+
+
+def load_section_request(kind: RunKind, file: Path, *, fresh: bool = False) -> SectionRequest:
+    """The request to write a section or a paper on the experiment in a file; blocks. Raises `ExperimentError`."""
+    experiment = with_plot_files(load_experiment(file, *required_kinds(kind)), file.parent)
+    return SectionRequest(kind, experiment, str(file), fresh)
+
+
+async def with_tables(request: SectionRequest, session: Session, given: TableSources) -> SectionRequest:
+    """The request with the evidence tables that it may cite, as they are now.
+
+    Raises `ArgumentError` for a section that weighs no studies, and `UnknownTableError`.
+    """
+    kind = request.kind
+    if given.tables and kind != "paper" and not SECTIONS[kind].weighs_studies:
+        weighing = " and ".join(name for name, spec in SECTIONS.items() if spec.weighs_studies)
+        raise ArgumentError(f"tables: {kind} takes no evidence tables; {weighing} do.")
+    named = [await load_table_named(session, name, shown=given.show_tables) for name in given.tables]
+    return replace(request, tables=tuple({table["table_id"]: table for table in named}.values()))
+
+
+async def _write(
+    session: Session, kind: RunKind, experiment: GivenExperiment, on_event: OnEvent | None, options: WritingOptions
+) -> ResultRecord:
+    require_writable(session)
+    source, needed = "experiment", required_kinds(kind)
+    if isinstance(experiment, Experiment):
+        given = experiment
+    elif isinstance(experiment, dict):
+        given = with_plot_files(parse_experiment(experiment, *needed), Path())
+    elif isinstance(experiment, Path | str):
+        given, source = with_plot_files(load_experiment(experiment, *needed), Path(experiment).parent), str(experiment)
+    else:
+        raise ArgumentError(
+            f"experiment: expected an experiment, its plain data or a path, got {type(experiment).__name__}."
+        )
+    tables = TableSources(tables=one_or_more(options.pop("tables", ())), show_tables=options.pop("show_tables", False))
+    request = SectionRequest(kind, given, source, options.get("fresh", False))
+    return await run(await with_tables(request, session, tables), session, on_event, **cast(RunOptions, options))
+
+
+write_section, astream_section = blocking(awrite_section), streamed(awrite_section)
+write_paper, astream_paper = blocking(awrite_paper), streamed(awrite_paper)

@@ -20,8 +20,3 @@ from ..stores.server_jobs import (
     ServerJobs,
 )
 from ..stores.uploads import Uploads
-
-
-def join_servers(home: Home, address: str = "") -> ServerRegistry:
-    """Register as a server of a prepared home, at `address`; blocks. Raises `InputError` if a folder has one."""
-    return home.prepare().join_servers(address)

@@ -124,14 +124,8 @@ def prune_journal(
     home.require_library()
     home.prepare()
     unfinished = [run.thread_id for run in home.runs().heads() if run.status != "finished"]
-    return prune(
-        home.journal_database(),
-        keep_of_runs=unfinished,
-        older_than=older_than,
-        rejected=rejected,
-        embeddings=embeddings,
-        dry_run=dry_run,
-    )
+    what: Any = {"older_than": older_than, "rejected": rejected, "embeddings": embeddings, "dry_run": dry_run}
+    return prune(home.journal_database(), keep_of_runs=unfinished, **what)
 
 
 def spending_record(row: Spending, prices: Mapping[str, Price]) -> SpendingRecord:

@@ -31,12 +31,12 @@ import numpy as np
 
 from bench.papers import ROOT
 from citeloom import Settings, aingest, aopen_library, aresearch, awrite_section
+from citeloom.api import text_updating
 from citeloom.api.checking import claim_checker
 from citeloom.api.library_papers import aremove_papers
 from citeloom.api.text_updating import aupdate_texts
 from citeloom.claims.claim_verdicts import Progress
 from citeloom.documents import Evidence
-from citeloom.runs import text_updates
 from citeloom.runs.edited_text import EditableSection
 from citeloom.text.sentences import sentence_spans
 from citeloom.tools.retrieval import RERANKER, Retrieval, retrieve
@@ -102,7 +102,7 @@ async def recall(cache: Path, shared: Path, show: bool, middle: int, nearest: li
             if key in newer and await is_clear(library, sentence, cited[position].quote, newer):
                 clear.add(position)
         for hits in nearest:
-            text_updates._HITS = hits  # type: ignore[misc]  # a constant of the product
+            text_updating._HITS = hits  # type: ignore[misc]  # a constant of the product
             await compare(library, sections, origin, cited, before, clear, older, show)
 
 
@@ -111,13 +111,13 @@ async def compare(
 ) -> None:
     """Print which of the labelled sentences are named."""
     checker = await claim_checker(library, "bench", Progress(), judge=False)
-    items = await text_updates.compare_text(sections, checker, before)
+    items = await text_updating.compare_text(sections, checker, before)
     # By the number of its marker: a sentence with an abbreviation may be split in two.
     place = {at: int(found.ids[0][1:]) - 1 for at, found in enumerate(sections[0].sentences) if found.ids}
     named = {place[item["position"]] for item in items}
     by_origin = {position for position, (key, _) in enumerate(origin) if key not in older}
     controls = {position for position, (key, _) in enumerate(origin) if key in older and cited[position].key == key}
-    print(f"{len(older)} older papers; {len(origin)} sentences; {text_updates._HITS} nearest passages", flush=True)
+    print(f"{len(older)} older papers; {len(origin)} sentences; {text_updating._HITS} nearest passages", flush=True)
     for name, labelled in (("clear", clear), ("by origin", by_origin), ("controls", controls)):
         hit = len(labelled & named)
         print(f"{name}: {hit} of {len(labelled)} named, {hit / max(1, len(labelled)):.3f}", flush=True)
@@ -199,7 +199,7 @@ def main() -> None:
     parser.add_argument("--calls", action="store_true", help="count requests only")
     parser.add_argument("--show", action="store_true", help="print the clear sentences that were not named")
     parser.add_argument("--year", type=int, default=0, help="where to split (the median)")
-    parser.add_argument("--nearest", type=int, nargs="+", default=[text_updates._HITS], help="passages to compare")
+    parser.add_argument("--nearest", type=int, nargs="+", default=[text_updating._HITS], help="passages to compare")
     given = parser.parse_args()
     if given.calls:
         asyncio.run(calls(given.cache, given.shared, next(given.cache.glob("older-*"))))

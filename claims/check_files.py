@@ -20,7 +20,7 @@ from xml.sax.saxutils import escape
 from markupsafe import Markup
 
 from ..citations.export.evidence_report import content_hash, packaged_template, report_template
-from ..citations.export.section_files import free_name
+from ..citations.export.section_files import free_name, not_writable
 from ..citations.markers import SpanSet, quoted_spans
 from ..documents.safe_files import FileRefusedError, open_office, read_part, replace_file
 from ..errors import InputError
@@ -81,9 +81,7 @@ def write_check(
         out.mkdir(parents=True, exist_ok=True)
         return {name: _write(name, result, manuscript, file, out, force) for name in formats}
     except OSError as error:
-        raise InputError(
-            f"{out}: cannot be written ({error.strerror}).", help="Choose another folder with --out."
-        ) from error
+        raise not_writable(out, error) from error
 
 
 def comment_in_place(result: CheckResult, manuscript: Manuscript, file: Path) -> list[str]:
@@ -177,8 +175,7 @@ _LATEX: Final = {
     **{"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "\n": " "},
 }
 _FLOAT: Final = re.compile(
-    r"\\begin\{(figure|table|wrapfigure|sidewaystable|longtable|algorithm|equation|align|abstract)\*?\}"
-    r"|\\end\{(figure|table|wrapfigure|sidewaystable|longtable|algorithm|equation|align|abstract)\*?\}"
+    r"\\(begin|end)\{(?:figure|table|wrapfigure|sidewaystable|longtable|algorithm|equation|align|abstract)\*?\}"
 )
 
 
@@ -293,9 +290,9 @@ def _closed_spans(source: str) -> list[tuple[int, int]]:
             spans.append((first, last + 1))
     started = -1
     for match in _FLOAT.finditer(source, begin):
-        if match[1] and started < 0:
+        if match[1] == "begin" and started < 0:
             started = match.start()
-        elif match[2] and started >= 0:
+        elif match[1] == "end" and started >= 0:
             spans.append((started, match.end()))
             started = -1
     return spans

@@ -66,7 +66,6 @@ class JudgedClaim:
 
     @property
     def shown(self) -> set[PassageSentence | str]:
-        """What a judge reads for it."""
         return {self.cited.sentence, self.cited.before, *(one for item in self.passages for one in item.sentences)}
 
     @property
@@ -103,10 +102,8 @@ class JudgedClaim:
         """The record of one cited paper: its label and its passages."""
         passages = self.records(key)
         does = {passage["does"] for passage in passages}
-        label: ClaimLabel = "unjudged"
-        if not passages:
-            label = "unread"
-        elif self.verdicts is not None and any(verdict.label != "unjudged" for verdict in self.verdicts):
+        label: ClaimLabel = "unjudged" if passages else "unread"
+        if passages and any(verdict.label != "unjudged" for verdict in self.verdicts or ()):
             agrees = self.label if self.label in ("supported", "overstated", "indirect") else "supported"
             label = "contradicted" if "contradicts" in does else agrees if "supports" in does else "not_found"
         relied = [work for paper, works in self._relied_on() if paper == key for work in works]
@@ -123,35 +120,31 @@ def does_of(verdict: Verdict) -> Does:
     return "supports" if verdict.spans and verdict.label != "contradicted" and verdict.adds != "idle" else "idle"
 
 
+@dataclass(frozen=True, slots=True)
 class VerdictMemory:
     """Verdicts in the journal, by what they depend on; `judge_id` names the model and its prompts."""
 
-    def __init__(self, journal: Journal, scope: RunScope, judge_id: str) -> None:
-        self._journal = journal
-        self._scope = scope
-        self._judge_id = judge_id
+    journal: Journal
+    scope: RunScope
+    judge_id: str
 
     def claim_key(self, claim: JudgedClaim) -> str:
-        """The key of a claim's verdict."""
         shown = [
             [item.paper.title, item.paper.year, item.chunk.section, [sentence.text for sentence in item.sentences]]
             for item in claim.passages
         ]
-        return hash_key(["claim", self._judge_id, claim.wording, claim.cited.before, shown])
+        return hash_key(["claim", self.judge_id, claim.wording, claim.cited.before, shown])
 
     def kind_key(self, sentence: UncitedSentence) -> str:
-        """The key of an uncited sentence's kind."""
-        return hash_key(["kind", self._judge_id, sentence.text, sentence.section])
+        return hash_key(["kind", self.judge_id, sentence.text, sentence.section])
 
     async def recall(self, keys: Sequence[str]) -> dict[str, Any]:
-        """What is known, by key."""
-        found = await self._journal.recall(keys, self._scope)
+        found = await self.journal.recall(keys, self.scope)
         return {key: json.loads(payload) for key, payload in found.items()}
 
     async def remember(self, made: Mapping[str, Any]) -> None:
-        """Commit values derived from an answer, by key."""
         if made:
-            await self._journal.remember({key: json.dumps(value) for key, value in made.items()}, self._judge_id)
+            await self.journal.remember({key: json.dumps(value) for key, value in made.items()}, self.judge_id)
 
 
 @dataclass(slots=True)
@@ -232,12 +225,12 @@ async def classify_sentences(
     missing = {key: sentence for key, sentence in zip(keys, sentences, strict=True) if key not in known}
     try:
         given = await judge.classify(list(missing.values())) if missing else []
+        made = {key: kind for key, kind in zip(missing, given, strict=False) if kind is not None}
+        await memory.remember(made)
+        known |= made
     except BudgetReachedError as error:
         progress.stopped = error.message
-        given = []
-    made = {key: kind for key, kind in zip(missing, given, strict=False) if kind is not None}
-    await memory.remember(made)
-    return [(known | made).get(key) for key in keys]
+    return [known.get(key) for key in keys]
 
 
 _RULES: Final = read_rules(__file__, "sentence_rules")["uncited"]

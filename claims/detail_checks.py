@@ -254,12 +254,12 @@ def _stands_with_noun(text: str, number: Number, sources: Sequence[str]) -> bool
     """Whether a source has the number before the same word, or a value too particular to be there by chance."""
     noun = _noun(text, number)
     digits = len(str(abs(number.value)).replace(".", "").strip("0"))
-    for source in sources:
-        for given in given_numbers(source):
-            same = given.value == number.value or _percent(given) == _percent(number)
-            if same and (digits >= _PARTICULAR or (noun and noun == _noun(source, given))):
-                return True
-    return False
+    return any(
+        (given.value == number.value or _percent(given) == _percent(number))
+        and (digits >= _PARTICULAR or (noun and noun == _noun(source, given)))
+        for source in sources
+        for given in given_numbers(source)
+    )
 
 
 def _stands_alike(text: str, number: Number, sources: Sequence[str]) -> bool:
@@ -303,13 +303,11 @@ def name_faults(
         if not match["others"] or any(mark.start < end and start < mark.end for mark in sentence.marks):
             continue
         authors = split_authors(match["authors"])
-        if only_dates(match["authors"], match["others"]) or not any(
-            0 <= mark.start - end <= _BESIDE for mark in sentence.marks
-        ):
+        beside = any(0 <= mark.start - end <= _BESIDE for mark in sentence.marks)
+        if not beside or only_dates(match["authors"], match["others"]):
             continue
-        if any(source.is_named(authors, True, matched_year(match)) for source in sources if source.family_names):
-            continue
-        if all(not source.family_names for source in sources):
+        named = [source for source in sources if source.family_names]
+        if not named or any(source.is_named(authors, True, matched_year(match)) for source in named):
             continue
         hint = " Another entry of the list has this name." if any(o.is_named(authors, True, "") for o in others) else ""
         names = _SPACES.sub(" ", match[0])

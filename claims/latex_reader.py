@@ -13,7 +13,7 @@ from typing import Final
 
 from ..documents.bibliography import readable
 from ..documents.safe_files import FileRefusedError, read_regular
-from ..text.words import read_rules
+from ..text.words import one_line, read_rules
 from .manuscript import ListedReference, Manuscript, bracket_pairs
 
 MOST_BYTES: Final = 4_000_000  # of all files together
@@ -30,14 +30,11 @@ _TOKEN: Final = re.compile(
 )
 _CITES: Final = re.compile(r"[A-Za-z]{0,20}cit[A-Za-z]{0,20}\*?")
 _NARRATIVE: Final = re.compile(r"(?:[Tt]extcites?|[Cc]itet|[Cc]itealt|[Cc]iteauthor|Citeauthor|[Cc]ite[tA])\*?")
-_NO_CITATION: Final = frozenset(
-    {"citestyle", "citesetup", "citereset", "citation", "citecolor", "citename", "citeloomnote"}
-)
 _SECTIONS: Final = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
-_REFERENCES: Final = frozenset(
-    "ref eqref autoref cref Cref pageref vref Vref nameref subref labelcref fref Fref crefrange".split()
-)
 _COMMANDS: Final = read_rules(__file__, "latex_commands")
+_NO_CITATION, _REFERENCES, _BREAKS = (
+    frozenset(_COMMANDS[kind].split()) for kind in ("no_citation", "references", "breaks")
+)
 _FLOATS, _FORMULAS, _SKIPPED, _VERBATIM = (
     frozenset(_COMMANDS["environments"][kind].split()) for kind in ("floats", "formulas", "skipped", "verbatim")
 )
@@ -78,13 +75,12 @@ def read_latex(path: str, text: str | None = None) -> Manuscript:
     source = _load(reading, file, text)
     if source is None:
         raise FileRefusedError(reading.notices[-1].partition(": ")[2].rstrip("."))
-    begin = source.find("\\begin{document}")
+    preamble, begin, body = source.partition("\\begin{document}")
+    preamble, body = (preamble, body) if begin else ("", source)
     scan = _Scan(reading, 0, source)
-    if begin >= 0:
-        scan.definitions(0, begin)
-    end = source.find("\\end{document}", max(0, begin))
+    scan.definitions(0, len(preamble))
     try:
-        scan.read(begin + len("\\begin{document}") if begin >= 0 else 0, end if end >= 0 else len(source))
+        scan.read(len(preamble + begin), len(preamble + begin + body.partition("\\end{document}")[0]))
     except RecursionError:
         raise FileRefusedError("nests its commands too deeply") from None
     if reading.formulas:
@@ -98,10 +94,10 @@ def _load(reading: _LatexReading, file: Path, given: str | None = None) -> str |
     name = file.name
     try:
         resolved = file.resolve()
-        name = str(resolved.relative_to(reading.folder)) if resolved.is_relative_to(reading.folder) else str(file)
         if not resolved.is_relative_to(reading.folder):
-            reading.note(f"{name}: is outside the folder of the text and was not read.")
+            reading.note(f"{file}: is outside the folder of the text and was not read.")
             return None
+        name = str(resolved.relative_to(reading.folder))
         data = read_regular(resolved, MOST_BYTES) if given is None else given.encode(errors="replace")
     except FileRefusedError as error:
         reading.note(f"{name}: {error}.")
@@ -234,7 +230,7 @@ class _Scan:
             return self._math("\\]" if name == "[" else "\\)", start, stop, min(end, stop + 8_000))
         if name in ("SI", "qty", "num", "unit", "si", "SIrange", "qtyrange"):
             return self._quantity(name, start, stop)
-        if name in ("item", "par", "bigskip", "medskip", "newpage", "clearpage", "pagebreak"):
+        if name in _BREAKS:
             self._paragraph(start)
             return self._options(stop) if name == "item" else stop
         if name in ("verb", "lstinline"):
@@ -416,10 +412,7 @@ class _Scan:
             self._formula(start, self._text[stop:close])
             return behind
         inside = self._text[stop:close].replace("\\%", "%").replace("\\,", "").strip()
-        if _PLAIN_MATH.fullmatch(inside):
-            self._add(inside, start, behind)
-        else:
-            self._add(f"${' '.join(inside.split())}$", start, behind)
+        self._add(inside if _PLAIN_MATH.fullmatch(inside) else f"${one_line(inside)}$", start, behind)
         return behind
 
     def _formula(self, start: int, inside: str) -> None:

@@ -133,7 +133,6 @@ class Manuscript:
     length: int = 0
 
     def finish(self) -> Manuscript:
-        """The text as read."""
         self.text, self.pieces = "".join(self.pieces), []
         self.pointers += mentions(self.text)
         self.targets = numbered_targets(self.text, self.uncaptioned) | {"label": self.labels}
@@ -145,10 +144,10 @@ class Manuscript:
             return
         linear = len(text) == end - start
         last = self.segments[-1] if self.segments else None
-        if not (last and linear and last.linear and last.unit == unit and last.source_end == start):
-            self.segments.append(Segment(self.length, unit, start, end, linear))
+        if last and linear and last.linear and last.unit == unit and last.source_end == start:
+            self.segments[-1] = replace(last, source_end=end)
         else:
-            self.segments[-1] = Segment(last.start, unit, last.source, end, True)
+            self.segments.append(Segment(self.length, unit, start, end, linear))
         self.pieces.append(text)
         self.length += len(text)
 
@@ -158,7 +157,6 @@ class Manuscript:
             self.add(blank, unit, at, at)
 
     def paragraph(self, unit: int, at: int) -> None:
-        """End the paragraph."""
         self.space(unit, at, "\n\n")
 
     def point(self, kind: TargetKind, name: str, shown: str, unit: int, start: int, end: int) -> None:
@@ -320,10 +318,7 @@ def written_citation(text: str, mark: CitationMark, papers: Mapping[str, Paper])
         return text[mark.start : mark.end]
     if not mark.narrative:
         return f"[{'; '.join(work.shown for work in mark.works)}]"
-    cited = [(work.key, papers.get(work.key)) for work in mark.works]
-    return " and ".join(
-        f"{in_text_name(paper)}{f' ({paper.year})' if paper.year else ''}"
-        if paper is not None and (paper.authors or paper.family_names)
-        else key
-        for key, paper in cited
-    )
+    cited = {work.key: papers.get(work.key) for work in mark.works}
+    known = {key: paper for key, paper in cited.items() if paper and (paper.authors or paper.family_names)}
+    named = {key: f"{in_text_name(paper)} ({paper.year})".replace(" (None)", "") for key, paper in known.items()}
+    return " and ".join(named.get(work.key, work.key) for work in mark.works)

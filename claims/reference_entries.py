@@ -56,7 +56,6 @@ class ReferenceList:
 
     @cached_property
     def index(self) -> WorkIndex:
-        """Finds the entry that a citation names."""
         return WorkIndex(tuple(self.entries.values()), self.numbers)
 
     def key_of(self, work: CitedWork) -> str:
@@ -277,16 +276,14 @@ async def unknown_entries(references: ReferenceList, services: Services) -> dict
     entries = entries_elsewhere(references)
     for paper in (paper for paper in entries if paper.title or paper.doi):
         result = await enrich_paper(services, paper)
-        entry = references.entries[result["key"]]
         if result["outcome"] == "not-found":
-            named = f"DOI {entry.doi}" if entry.doi else f'title "{shorten(entry.title)}"'
-            found[entry.key] = fault("entry-invented", f"{asked} know no work with the {named}.")
+            named = f"DOI {paper.doi}" if paper.doi else f'title "{shorten(paper.title)}"'
+            found[paper.key] = fault("entry-invented", f"{asked} know no work with the {named}.")
         elif result["outcome"] == "unsure":
-            title = next((work["title"] for work in result["candidates"]), "")
-            near = f': "{shorten(title)}"' if title else ""
-            found[entry.key] = fault("entry-unchecked", f"{asked} know only a similar work{near}.")
+            near = "".join(f': "{shorten(work["title"])}"' for work in result["candidates"][:1] if work["title"])
+            found[paper.key] = fault("entry-unchecked", f"{asked} know only a similar work{near}.")
         elif result["outcome"] == "failed":
-            found[entry.key] = fault("entry-unchecked", f"It could not be looked up: {result['failures'][0]}")
+            found[paper.key] = fault("entry-unchecked", f"It could not be looked up: {result['failures'][0]}")
     said = "Its title was not recognised, so it was not looked up."
     return found | {one.key: fault("entry-unchecked", said) for one in entries if not (one.title or one.doi)}
 

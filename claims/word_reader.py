@@ -207,12 +207,12 @@ class WordText:
         """Write a citation field as the keys of its works, in place of the text shown in Word."""
         begun.in_result = True
         instruction = begun.instruction
+        works: list[Paper] = []
         if _JSON_FIELD.search(instruction):
             works = _csl_works(instruction[instruction.find("{") :])
         elif "EN.CITE" in instruction:
             works = [] if "EN.CITE.DATA" in instruction else list(_endnote_works(instruction))
         else:
-            works = []
             self._in_list = self._in_list or bool(_BIBLIOGRAPHY.search(instruction))
             pointed = _REF_FIELD.match(instruction)
             if pointed and not self._skip:
@@ -267,7 +267,7 @@ def _style_names(xml: bytes) -> dict[str, str]:
 
 def _csl_works(text: str) -> list[Paper]:
     try:
-        citation = json.JSONDecoder().raw_decode(text)[0] if text else {}
+        citation = json.JSONDecoder().raw_decode(text)[0]
     except (ValueError, RecursionError):
         return []
     items = citation.get("citationItems") if isinstance(citation, dict) else None

@@ -250,7 +250,7 @@ def sync_zotero(
         return
     notice(f"Watching Zotero every {settings.zotero_seconds:g} s; stop with Ctrl-C.")
     try:
-        blocking.run_async(lookup.awatch_zotero(settings, found, request, sync, notice))
+        blocking.run_async(lookup.watch_zotero(settings, found, request, sync, lookup.Clock(), notice))
     except KeyboardInterrupt:  # a clean end unless a sync is in progress
         if in_progress:
             raise
@@ -259,8 +259,7 @@ def sync_zotero(
 
 def _sync_lines(record: dict[str, Any]) -> Iterator[str]:
     would = " would be" if record["dry_run"] else ""
-    for paper in record["renamed"]:
-        yield f"Renamed {paper['from']} to {paper['to']}."
+    yield from (f"Renamed {paper['from']} to {paper['to']}." for paper in record["renamed"])
     for paper in record["removed"]:
         yield f"{'To remove:' if would else 'Removed'} {paper['key']}: {paper['why']}."
     if record["abstract_only"]:

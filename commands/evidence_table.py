@@ -13,8 +13,8 @@ from ..api.blocking import run_async
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
 from .options import command_group, home_session, takes_options
 from .output import Columns, Printed, notice, one_line, table
+from .papers import place_of, plain_sentence
 from .runs import when
-from .searching import place_of, plain_sentence
 from .sections import OverwriteOption
 
 

@@ -88,14 +88,14 @@ def section_command(kind: run_options.RunKind) -> Callable[..., None]:
         given = experiment_file(kind, file, exp)
         output = files.output(out, files.formats)
         tables = files if isinstance(files, run_options.TableSources) else run_options.TableSources()
-        request = api.writing.load_section_request(kind, given, fresh=fresh)
+        request = api.running.load_section_request(kind, given, fresh=fresh)
         with home_session(**settings.changes()) as session:
             if settings.section_words is not None and "writer" in session.extractive:
                 notice("--words has no effect without a chat model: your own statements are never shortened.")
             others = ", ".join(name for name in output.formats if name in ("docx", "odt", "html", "pdf"))
             if session.settings.cite_style == "numeric" and others and not session.settings.csl:
                 notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
-            whole = blocking.run_async(api.writing.with_tables(request, session, tables))
+            whole = blocking.run_async(api.running.with_tables(request, session, tables))
             record, _ = run_steered(whole, session, output)
         if as_json:
             result_json(record)

@@ -1,24 +1,25 @@
-"""serve, mcp and lsp: serve the library to browsers, programs, agents and editors."""
+"""serve, mcp and lsp: serve the library to browsers, programs, agents and editors; people: who may sign in."""
 
 from __future__ import annotations
 
 import ctypes
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import datetime
 from errno import EADDRINUSE
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from .. import api
 from ..api.messages import install_hint
 from ..errors import ConfigurationError
-from .options import home_session, named_homes, resolve
-from .output import notice
+from .options import command_group, home_session, named_homes, resolve
+from .output import Printed, notice, result
 
 if TYPE_CHECKING:
     from ..server.server_options import ServerOptions
@@ -56,12 +57,12 @@ def serve(
         listening = _bind(options)
     except ConfigurationError:
         if found.exists():
-            api.serving.join_servers(found).leave()  # of this home there may be a server already: says where
+            found.prepare().join_servers("").leave()  # of this home there may be a server already: says where
         raise
     with listening:
         options = replace(options, port=listening.getsockname()[1])
         # Fails with a one-line error before anything is opened.
-        api.serving.join_servers(found, options.address).leave()
+        found.prepare().join_servers(options.address).leave()
         notice(f"Citeloom: {options.address}  (Ctrl-C stops it)")
         config = uvicorn_config(create_app(settings, found, options))
         with suppress(KeyboardInterrupt):  # uvicorn re-raises it after closing everything
@@ -75,7 +76,7 @@ def mcp() -> None:
     serves the same tools over HTTP at /mcp.
     """
     with _require_server():
-        from ..server.mcp_transports import serve_stdio
+        from ..server.mcp_server import serve_stdio
     with home_session() as session:
         if sys.stdin.isatty():
             notice("Waiting for an agent on standard input; agents start this command themselves (Ctrl-C stops it).")
@@ -89,13 +90,13 @@ def lsp() -> None:
     of the editor's folder, as on the command line.
     """
     try:
-        from ..language_server.editor_server import serve_editor
+        from ..language_server.editor_server import CitationServer
     except ImportError as error:
         missing = f"The language server is not installed ({error.name} is missing)."
         raise ConfigurationError(missing, help=f"{install_hint('editor')}.") from error
     if sys.stdin.isatty():
         notice("Waiting for an editor on standard input; editors start this command themselves (Ctrl-C stops it).")
-    serve_editor(partial(home_session, reading=True), in_folder=not named_homes)
+    CitationServer(partial(home_session, reading=True), in_folder=not named_homes).start_io()
 
 
 @contextmanager
@@ -124,3 +125,92 @@ def _bind(options: ServerOptions) -> socket.socket:
             help="Choose another --port, or 0 for a free one.",
         ) from error
     return listening
+
+
+people_app = command_group("Accounts of a group's server; without any it is one person's.")
+NameArgument = Annotated[str, "Name of the account, such as ada."]
+RoleName = Literal["reader", "writer", "owner"]
+_HERE: Final = "(command line)"  # who did it, in the log
+
+
+@people_app.command("invite")
+def invite_person(
+    name: NameArgument,
+    role: Annotated[RoleName, "Search and read; also ask, write and add papers; or also own the server."] = "writer",
+    address: Annotated[str, "Address under which the server is reached."] = "http://127.0.0.1:8765",
+) -> None:
+    """Print the link by which somebody joins, or sets another password; it is valid once, for a week."""
+    home = resolve()[1]
+    result(f"{address.rstrip('/')}/join?invitation={api.people.invite(home, name, role)}")
+    home.accounts().log(_HERE, f"invited {name}")
+    notice(
+        "A server that runs without accounts has to be started again. Earlier conversations and runs are those of the "
+        "first owner."
+    )
+
+
+@people_app.command("list")
+def list_people() -> Printed:
+    """List the accounts."""
+    return _listed(_accounts().people(), "account", "name role joined budget")
+
+
+@people_app.command("role")
+def change_role(
+    name: NameArgument,
+    role: Annotated[RoleName, "The new role."],
+    budget: Annotated[float | None, "What the person may spend in all; below 0: no limit."] = None,
+) -> None:
+    """Change somebody's role, and their budget."""
+    accounts = _accounts()
+    accounts.change(name, role=role, budget=budget)
+    accounts.log(_HERE, f"gave {name} the role {role}")
+
+
+@people_app.command("remove")
+def remove_person(name: NameArgument) -> None:
+    """Remove an account with its sessions and tokens; its conversations stay, and nobody sees them on the page."""
+    accounts = _accounts()
+    accounts.remove(name)
+    accounts.log(_HERE, f"removed {name}")
+
+
+@people_app.command("tokens")
+def list_tokens(name: NameArgument, revoke: Annotated[str | None, "Id of a token to revoke."] = None) -> Printed:
+    """List somebody's tokens for the API and MCP, which people create on the page."""
+    accounts = _accounts()
+    person = accounts.get(name).name
+    if revoke is not None:
+        accounts.revoke(person, revoke)
+        accounts.log(_HERE, f"revoked a token of {person}")
+    return _listed(accounts.secrets_of(person), "token", "id label scopes expires_at")
+
+
+@people_app.command("audit")
+def show_audit(
+    name: Annotated[str, "Only what this person did."] = "",
+    most: Annotated[int, typer.Option(min=1, help="Number of lines.")] = 200,
+) -> Printed:
+    """Show who did what, the latest first."""
+    return _listed(_accounts().deeds(name, most), "line", "number at person action outcome")
+
+
+def _accounts() -> api.people.Accounts:
+    home = resolve()[1]
+    home.require_library()
+    return home.accounts()
+
+
+def _listed(items: Iterable[Any], noun: str, fields: str) -> Printed:
+    """A table of these fields; times are shown in words."""
+    names = fields.split()
+    records = [
+        {name: item[name] if isinstance(item, dict) else getattr(item, name) for name in names} for item in items
+    ]
+
+    def shown(name: str) -> Any:
+        if name in ("at", "expires_at"):
+            return lambda record: datetime.fromtimestamp(record[name]).isoformat(" ", "seconds")
+        return lambda record: "yes" if record[name] is True else record[name] or ""
+
+    return Printed.listed(records, noun, {name: shown(name) for name in names}, names[:1])

@@ -449,10 +449,9 @@ def has_own_entry(paper: Paper) -> bool:
     return bool(paper.bibtex) and paper.bibtex != make_entry(paper)
 
 
-def extractive_summary(parsed: ParsedPaper, *, words: int = SUMMARY_WORDS) -> str:
-    """The first prose of the searchable sections, up to the end of the paragraph that exceeds `words`."""
-    taken: list[str] = []
-    count = 0
+def extractive_summary(parsed: ParsedPaper) -> str:
+    """The first prose of the searchable sections, up to the end of the paragraph that exceeds `SUMMARY_WORDS`."""
+    taken, count = list[str](), 0
     wanted = [section for section in parsed.sections if section.searchable]
     wanted.sort(key=lambda section: section.category is Category.OTHER)  # stable sort: the body before boxes
     for section in wanted:
@@ -460,9 +459,8 @@ def extractive_summary(parsed: ParsedPaper, *, words: int = SUMMARY_WORDS) -> st
             text = parsed.text[block.start : block.end]
             if block.kind != "prose" or len(text.split()) < 12 or text.lstrip().startswith(("![", "<", ":::")):
                 continue
-            room = words - count
-            taken.append(" ".join(text.split()[: max(room, 0) + words // 3]))
+            taken.append(" ".join(text.split()[: max(SUMMARY_WORDS - count, 0) + SUMMARY_WORDS // 3]))
             count += len(text.split())
-            if count >= words:
+            if count >= SUMMARY_WORDS:
                 return "\n\n".join(taken)
     return "\n\n".join(taken) or parsed.title

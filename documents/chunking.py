@@ -13,7 +13,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Final
 
 from ..text.sentences import sentence_spans, trim_span
@@ -21,7 +21,7 @@ from .figure_search import find_figures
 from .figures import PaperFigure
 from .markdown import Block, ParsedPaper
 from .passages import readable_units
-from .types import Chunk, Paper, Section, Span, chunk_id
+from .types import Chunk, Note, Paper, Section, Span, chunk_id
 
 # Chunks of another version are recomputed when their paper is ingested.
 CHUNKING_VERSION = "3"
@@ -191,6 +191,38 @@ def _spans(pieces: Sequence[_Piece], target: int, overlap: int) -> Iterator[tupl
                 shared += more
         left -= sum(piece.tokens for piece in pieces[first:following])
         first = following
+
+
+_BLANK_LINE = re.compile(r"\n[ \t\r]*(?=\n)")
+_LEAST_CUT: Final = 200  # characters: shorter text of a note is not split further
+
+
+def make_note(text: str, count_tokens: Callable[[str], int], *, target: int = 400) -> Note:
+    """Split a note (not blank) into passages of at most `target` embedding tokens, at paragraphs if possible."""
+    units: list[Span] = []
+    cuts = [0, *(match.end() for match in _BLANK_LINE.finditer(text)), len(text)]
+    for start, end in (trim_span(text, *cut) for cut in pairwise(cuts)):
+        if count_tokens(text[start:end]) <= target:
+            units += [(start, end)] if start < end else []
+            continue
+        # A long paragraph from one sentence start to the next: text between sentences belongs to the note as well.
+        later = [start + first for first, _ in sentence_spans(text[start:end])][1:]
+        for first, last in pairwise([start, *later, end]):
+            units += _halves(text, first, first + len(text[first:last].rstrip()), count_tokens, target)
+    packed = pack_spans(units, [count_tokens(text[start:end]) for start, end in units], target)
+    return Note(text, tuple((start, end) for start, end, _ in packed))
+
+
+def _halves(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:
+    """Halve the span until each part has at most `target` tokens, at a space near the middle if there is one."""
+    if end - start <= _LEAST_CUT or count_tokens(text[start:end]) <= target:
+        yield start, end
+        return
+    middle = (start + end) // 2
+    space = text.rfind(" ", start + (end - start) // 4, middle)
+    middle = space if space > start else middle
+    yield from _halves(text, start, middle, count_tokens, target)
+    yield from _halves(text, middle, end, count_tokens, target)
 
 
 @dataclass(frozen=True, slots=True)

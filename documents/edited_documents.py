@@ -196,10 +196,7 @@ def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
                     ElementTree.register_namespace(prefix.decode(), address.decode())
             listed |= _LIST.search(source.decode("utf-8", "replace")) is not None
             root = _parsed(source)
-            if kind == ".docx":
-                _simplify_word(root, found, reject)
-            else:
-                _simplify_writer(root, found, reject)
+            (_simplify_word if kind == ".docx" else _simplify_writer)(root, found, reject)
             parts[part] = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
         if styles := read_part(archive, "word/styles.xml"):  # pandoc would put the caption of a table behind it
             parts["word/styles.xml"] = _CAPTION_STYLE.sub(rb"\1Own caption", styles)
@@ -207,12 +204,9 @@ def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
         for comment in _parsed(comments).iter(_W + "comment") if comments else ():
             said = " ".join("".join(one.text or "" for one in comment.iter(_W + "t")).split())
             _comment(comment.get(_W + "author", ""), said, found)
-        properties = read_part(archive, "docProps/custom.xml" if kind == ".docx" else "meta.xml").decode(
-            "utf-8", "replace"
-        )
-        marked = re.search(rf'name="{MARK}"[^<>]*>(?:<vt:lpwstr>)?([\w -]{{1,130}})<', properties)
-        media = sum(bool(re.search(r"(?:^|/)(?:media|Pictures)/", entry)) for entry in archive.namelist())
-        if media:
+        properties = read_part(archive, "docProps/custom.xml" if kind == ".docx" else "meta.xml")
+        marked = re.search(rb'name="%b"[^<>]*>(?:<vt:lpwstr>)?([\w -]{1,130})<' % MARK.encode(), properties)
+        if media := sum(bool(re.search(r"(?:^|/)(?:media|Pictures)/", entry)) for entry in archive.namelist()):
             found.notices.append(f"{media} images of the document are not taken over.")
         content = BytesIO()
         with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as made:
@@ -221,13 +215,9 @@ def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
                     made.writestr(entry, parts[entry])
                 elif entry.endswith((".xml", ".rels", "mimetype")):
                     made.writestr(entry, read_part(archive, entry))
-    values = {name: value for name, value in vars(found).items() if name not in ("text", "mark")}
-    return {
-        **values,
-        "listed": listed,
-        "mark": marked[1].strip() if marked else "",
-        "content": content.getvalue(),
-    }
+    found.mark = marked[1].decode().strip() if marked else ""
+    values = {name: value for name, value in vars(found).items() if name != "text"}
+    return {**values, "listed": listed, "content": content.getvalue()}
 
 
 def _parsed(xml: bytes) -> Element:
@@ -238,21 +228,20 @@ def _parsed(xml: bytes) -> Element:
 
 
 def _simplify_word(root: Element, found: EditedDocument, reject: bool) -> None:
-    gone, kept = (("ins", "moveTo"), ("del", "moveFrom")) if reject else (("del", "moveFrom"), ("ins", "moveTo"))
+    gone, kept = ("ins", "del") if reject else ("del", "ins")
+    moved = {"ins": "moveTo", "del": "moveFrom"}
     for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag in {_W + name for name in (*gone, *kept)} and parent.tag not in (_W + "rPr", _W + "trPr"):
+        for child in list(parent) if parent.tag not in (_W + "rPr", _W + "trPr") else ():
+            if child.tag in {_W + name for name in (*moved, *moved.values())}:
                 found.changes += 1
                 place = list(parent).index(child)
-                parent.remove(child)
-                if child.tag in {_W + name for name in kept}:
-                    parent[place:place] = list(child)
+                parent[place : place + 1] = list(child) if child.tag in (_W + kept, _W + moved[kept]) else []
     if reject:  # deleted text stands again
         for one in root.iter():
             one.tag = {_W + "delText": _W + "t", _W + "delInstrText": _W + "instrText"}.get(one.tag, one.tag)
     for parent in list(root.iter()):  # a paragraph whose end was deleted continues in the next
         for one, following in zip(list(parent), list(parent)[1:], strict=False):
-            ended = one.find(f"{_W}pPr/{_W}rPr/{_W}{gone[0]}") if one.tag == following.tag == _W + "p" else None
+            ended = one.find(f"{_W}pPr/{_W}rPr/{_W}{gone}") if one.tag == following.tag == _W + "p" else None
             if ended is not None:
                 found.changes += 1
                 style = following.find(_W + "pPr")
@@ -274,9 +263,8 @@ def _simplify_word(root: Element, found: EditedDocument, reject: bool) -> None:
                 elif opened and state == "end":
                     closed = opened.pop()
                     if _CITATION.search(closed.code):
-                        _hold(
-                            closed.code, closed.texts or [_Slot(ElementTree.SubElement(run, _W + "t"), "text")], found
-                        )
+                        texts = closed.texts or [_Slot(ElementTree.SubElement(run, _W + "t"), "text")]
+                        _hold(closed.code, texts, found)
                     elif _LIST.search(closed.code):
                         for text in closed.texts:
                             text.text = ""
@@ -302,12 +290,10 @@ def _hold(code: str, texts: list[_Slot], found: EditedDocument) -> None:
     shown = "".join(text.text for text in texts)
     properties = citation.get("properties")
     before = str(properties.get("plainCitation") or shown) if isinstance(properties, dict) else shown
-    known = Counter(_WORDS.findall(before))
-    added = []
+    known, added = Counter(_WORDS.findall(before)), list[str]()
     for word in _WORDS.findall(shown):
         known[word] -= 1
-        if known[word] < 0:
-            added.append(word)
+        added += [word] if known[word] < 0 else []
     number = len(found.fields)
     found.fields.append({"id": str(citation.get("citationID", "")), "items": items, "shown": shown})
     for text in texts:
@@ -335,9 +321,8 @@ def _simplify_writer(root: Element, found: EditedDocument, reject: bool) -> None
                     found.changes += 1
                     name = region.get(_TEXT + "id", "") or region.get(f"{_XML}id", "")
                     removal = region.find(_TEXT + "deletion")
-                    paragraphs = (
-                        [] if removal is None else [one for one in removal if one.tag in (_TEXT + "p", _TEXT + "h")]
-                    )
+                    removed = [] if removal is None else list(removal)
+                    paragraphs = [one for one in removed if one.tag in (_TEXT + "p", _TEXT + "h")]
                     deleted[name] = " ".join("".join(one.itertext()) for one in paragraphs)
             elif child.tag == _OFFICE + "annotation":
                 remark = " ".join(" ".join("".join(one.itertext()) for one in child.iter(_TEXT + "p")).split())

@@ -72,18 +72,11 @@ def pandoc(
 
 
 # The pandoc reader by extension. Divs and spans of a web page carry no visible text.
+_BARE: Final = "-native_divs-native_spans"
 FORMATS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        ".docx": "docx",
-        ".tex": "latex",
-        ".latex": "latex",
-        ".xml": "jats",
-        ".nxml": "jats",
-        ".jats": "jats",
-        ".html": "html-native_divs-native_spans",
-        ".htm": "html-native_divs-native_spans",
-        ".epub": "epub-native_divs-native_spans",
-    }
+    {".docx": "docx", ".epub": f"epub{_BARE}", **dict.fromkeys((".html", ".htm"), f"html{_BARE}")}
+    | dict.fromkeys((".tex", ".latex"), "latex")
+    | dict.fromkeys((".xml", ".nxml", ".jats"), "jats")
 )
 _TO = "gfm-tex_math_gfm+tex_math_dollars+yaml_metadata_block-footnotes"
 _BOX = re.compile(r"</?(?:div|section|span)\b[^<>]*>")

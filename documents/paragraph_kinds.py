@@ -44,11 +44,8 @@ def is_reference(entry: str) -> bool:
         return False
     numbered = _NUMBER.match(entry)
     body = entry[numbered.end() :] if numbered else entry
-    if not _YEAR.search(body):
-        return False
-    if _FULL_NAMES.match(body):
-        return True
-    return bool(_SHORT_NAMES.match(body) and _PLACE.search(body))
+    dated = _YEAR.search(body)
+    return bool(dated and (_FULL_NAMES.match(body) or (_SHORT_NAMES.match(body) and _PLACE.search(body))))
 
 
 def is_lone_heading(paragraph: str) -> bool:

@@ -7,7 +7,6 @@ pattern is bounded or possessive, so that the time is linear in the length of th
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
@@ -258,24 +257,19 @@ def _join_rows(rows: Sequence[str], room: int) -> str:
     """The rows, or the header with as many first and last rows as fit, and the number of omitted rows."""
     if len(" / ".join(rows)) <= room:
         return " / ".join(rows)
-    head, body = _shorten(rows[0], room // 2), deque(rows[1:])
-    left = room - len(head)
-    first: list[str] = []
-    last: deque[str] = deque()
-    while body:
-        from_end = len(last) < len(first)
-        left -= len(body[-1 if from_end else 0]) + 3
+    head, body = _shorten(rows[0], room // 2), list(rows[1:])
+    left, taken = room - len(head), set[int]()
+    for place in sorted(range(len(body)), key=lambda place: (min(place, len(body) - 1 - place), place)):  # both ends
+        left -= len(body[place]) + 3
         if left < 0:
             break
-        if from_end:
-            last.appendleft(body.pop())
-        else:
-            first.append(body.popleft())
-    if body and not first:
-        row = body.popleft()
-        first = [_shorten(row, max(left + len(row) + 3, _FEWEST // 2))]
-    omitted = [f"... ({len(body)} more {'row' if len(body) == 1 else 'rows'} left out) ..."] if body else []
-    return " / ".join([head, *first, *omitted, *last])
+        taken.add(place)
+    if body and not taken:
+        body[0], taken = _shorten(body[0], max(left + len(body[0]) + 3, _FEWEST // 2)), {0}
+    count = len(body) - len(taken)
+    gap = next((place for place in range(len(body)) if place not in taken), len(body))
+    omitted = [f"... ({count} more {'row' if count == 1 else 'rows'} left out) ..."] if count else []
+    return " / ".join([head, *body[:gap], *omitted, *body[gap + count :]])
 
 
 def _shorten(text: str, most: int) -> str:

@@ -10,7 +10,8 @@ import re
 from bisect import bisect_right
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 Span = tuple[int, int]  # of characters of a text: start and end
 
@@ -133,6 +134,30 @@ def split_chunk_id(identifier: str) -> tuple[str, int]:
     if not separator or not index.isdigit():
         raise ValueError(f"not a chunk id: {identifier!r}")
     return key, int(index)
+
+
+NOTE_ENDING: Final = ".notes.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """The user's note on a paper, `<key>.notes.md` next to it: searched with the summaries, never cited.
+
+    Each of its passages, `text[start:end]`, has its own vector.
+    """
+
+    text: str
+    spans: tuple[Span, ...]
+
+    @property
+    def passages(self) -> tuple[str, ...]:
+        return tuple(self.text[start:end] for start, end in self.spans)
+
+
+def note_stem(file: Path) -> str | None:
+    """The key or file stem that a note is named after; None for other files. Extensions ignore case."""
+    name = file.name
+    return name[: -len(NOTE_ENDING)] if name.lower().endswith(NOTE_ENDING) else None
 
 
 def text_hash(text: str) -> str:

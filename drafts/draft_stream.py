@@ -108,15 +108,9 @@ class DraftEventStream:
             if found is None or identifier in self._cited:
                 continue
             self._cited.add(identifier)
-            yield {
-                "source": "citeloom",
-                "kind": "citation",
-                "number": self._numbers.setdefault(found.key, len(self._numbers) + 1),
-                "key": found.key,
-                "page": found.page,
-                "section": found.section,
-                "evidence_id": identifier,
-            }
+            number = self._numbers.setdefault(found.key, len(self._numbers) + 1)
+            place = {"key": found.key, "page": found.page, "section": found.section, "evidence_id": identifier}
+            yield {"source": "citeloom", "kind": "citation", "number": number, **place}
 
     def _emit_text(self, text: str) -> None:
         if text:

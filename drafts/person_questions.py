@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, get_args
+from typing import Any, Final, cast, get_args
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
@@ -100,15 +100,9 @@ def make_question(
 ) -> dict[str, Any]:
     """The value of an interrupt; `lines` say what it is about. Only a budget may be left as it is."""
     answers = ["accept", "edit", *(["ignore"] if ask == "budget" else [])]
-    detail = QuestionDetail(
-        ask=ask,
-        section=section,
-        summary=summary,
-        about="\n".join(lines).strip(),
-        fields=fields,
-        free_text=free_text,
-        answers=answers,
-    )
+    about = "\n".join(lines).strip()
+    asked = {"ask": ask, "section": section, "summary": summary, "about": about}
+    detail = cast(QuestionDetail, {**asked, "fields": fields, "free_text": free_text, "answers": answers})
     args = {item["name"]: item["value"] for item in fields}
     explained = [f"- `{item['name']}`: {item['label']}" for item in fields if not item["value"]]
     title = f"**{_TITLES[ask]}{f' ({section})' if section else ''}: {summary}**"

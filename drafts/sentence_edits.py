@@ -179,15 +179,13 @@ def findings_in(
 
 def keep_improvements(before: Attempt, evaluate: Callable[[str], list[FindingRecord]]) -> tuple[Attempt, int]:
     """The draft with the edits that improve their sentence without making another one worse, and their number."""
-    text, edits = before["draft"]["text"], list(before.get("edits", ()))
-    old = sentences(text)
-    weights = [_weight(found) for found in findings_in(before["findings"], old, text)]
+    edits = list(before.get("edits", ()))
     while edits:
-        new = apply_edits(text, edits)
-        findings = evaluate(new)
-        back = _edits_to_revert(text, old, weights, edits, new, findings, before["findings"])
+        new = apply_edits(before["draft"]["text"], edits)
+        after: Attempt = {"draft": {**before["draft"], "text": new}, "findings": evaluate(new)}
+        back = _edits_to_revert(before, edits, after)
         if not back:
-            return {"draft": {**before["draft"], "text": new}, "findings": findings}, len(edits)
+            return after, len(edits)
         edits = [edit for place, edit in enumerate(edits) if place not in back]
     return {"draft": before["draft"], "findings": before["findings"]}, 0
 
@@ -225,18 +223,11 @@ def map_findings(text: str, judged: str, findings: Sequence[Finding]) -> list[Fi
     return records
 
 
-def _edits_to_revert(
-    text: str,
-    old: Sequence[CitedSentence],
-    weights: Sequence[Weight],
-    edits: Sequence[EditRecord],
-    new: str,
-    findings: Sequence[FindingRecord],
-    before: Sequence[FindingRecord],
-) -> set[int]:
+def _edits_to_revert(before: Attempt, edits: Sequence[EditRecord], new: Attempt) -> set[int]:
     """Indices of the edits that are no better, or that made another sentence or the whole draft worse."""
-    after = sentences(new)
-    found = findings_in(findings, after, new)
+    text, after = before["draft"]["text"], sentences(new["draft"]["text"])
+    old, found = sentences(text), findings_in(new["findings"], after, new["draft"]["text"])
+    weights = map(_weight, findings_in(before["findings"], old, text))
     edited = {edit["start"]: place for place, edit in enumerate(edits)}
     back: set[int] = set()
     at = 0
@@ -254,7 +245,7 @@ def _edits_to_revert(
             start, end = _paragraph(text, sentence.start, sentence.end)
             paragraph = {number for number, edit in enumerate(edits) if start <= edit["start"] < end}
             back |= paragraph or set(range(len(edits)))
-    if _whole_draft_rules(findings) - _whole_draft_rules(before):
+    if _whole_draft_rules(new["findings"]) - _whole_draft_rules(before["findings"]):
         removals = {place for place, edit in enumerate(edits) if not edit["text"]}
         back |= removals or set(range(len(edits)))
     return back

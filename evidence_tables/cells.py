@@ -13,7 +13,7 @@ import ast
 import operator
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
 from functools import cache
@@ -152,7 +152,7 @@ def _narrowed(chunk: Chunk, start: int, end: int, value: str) -> list[tuple[Chun
     return [(chunk, start, lines[rule - 1].end()), (chunk, rows[0].start(), rows[0].end())]
 
 
-def stands_in(text: str, printed: Collection[Decimal]) -> bool:
+def stands_in(text: str, printed: Set[Decimal]) -> bool:
     """Whether all numbers of a text are printed; "12 of 48" and "10 000" also count by their parts."""
     numbers = given_numbers(text)
     parts = {
@@ -160,21 +160,18 @@ def stands_in(text: str, printed: Collection[Decimal]) -> bool:
         for whole in outermost(numbers)
     }
     return all(
-        whole.value in printed or (bool(inside) and all(item.value in printed for item in inside))
+        printed >= {whole.value} or (inside and printed >= {item.value for item in inside})
         for whole, inside in parts.items()
     )
 
 
 def outermost(numbers: Sequence[Number]) -> list[Number]:
     """The numbers that are no part of another one: of "10 000" not 10."""
-    return [
-        item
-        for item in numbers
-        if not any(
-            other.start <= item.start and item.end <= other.end and (other.start, other.end) != (item.start, item.end)
-            for other in numbers
-        )
-    ]
+    return [item for item in numbers if not any(_is_inside(item, other) for other in numbers)]
+
+
+def _is_inside(item: Number, other: Number) -> bool:
+    return other.start <= item.start and item.end <= other.end and item.end - item.start < other.end - other.start
 
 
 def evaluate_formula(formula: str) -> Decimal | None:

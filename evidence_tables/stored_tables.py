@@ -25,6 +25,7 @@ from ..plurals import counted
 from ..roles.protocols import PassageFinding, TableColumn
 from ..stores.evidence_table_register import EvidenceTableRegister, StoredCell, StoredTable
 from ..stores.library import Library
+from ..text.words import one_line
 from ..tools.found_evidence import FindingWords, FoundEvidence, find_same
 from ..tools.scope import Scope, plain_question
 from .cells import TableCell, cell_text, column_sums, describe_column, split_columns, stands_in
@@ -252,28 +253,20 @@ def table_lines(table: GivenTable, evidence: Sequence[Mapping[str, Any]]) -> str
     """The table in Markdown; each study has the markers of its cells, of those among the `evidence` records."""
     words = [FindingWords.of_record(record) for record in evidence]
 
-    def line(cells: Sequence[str]) -> str:
-        return f"| {' | '.join(cells)} |"
-
     def markers(row: Mapping[str, Any]) -> str:
-        runs = [
-            FindingWords(
-                row["key"], tuple((span["chunk_id"], " ".join(span["quote"].split())) for span in cell["spans"])
-            )
-            for cell in row["cells"]
-            if cell["spans"]
-        ]
-        places = dict.fromkeys(place for own in runs if (place := find_same(own, words)) is not None)
-        return "".join(f"[{evidence[place]['id']}]" for place in places)
+        spans = [cell["spans"] for cell in row["cells"] if cell["spans"]]
+        quotes = [tuple((span["chunk_id"], one_line(span["quote"])) for span in of_cell) for of_cell in spans]
+        places = dict.fromkeys(find_same(FindingWords(row["key"], own), words) for own in quotes)
+        return "".join(f"[{evidence[place]['id']}]" for place in places if place is not None)
 
     rows = [
         [f"{_shown(row['name'])} {markers(row)}".strip(), *(_shown(cell["text"]) for cell in row["cells"])]
         for row in table["rows"]
     ]
     head = ["Study", *map(_shown, table["columns"])]
-    lines = [line(head), line(["---"] * len(head)), *map(line, rows)]
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
     return "\n".join(lines) + f"\n\nTable: {_shown(table['question'])}"
 
 
 def _shown(text: str) -> str:
-    return as_text(" ".join(plain_text(text).split()).replace("|", "\\|"))
+    return as_text(one_line(plain_text(text)).replace("|", "\\|"))

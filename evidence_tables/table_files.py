@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, get_args
 from ..citations.export.section_files import ExportError
 from ..documents.pandoc import PandocError, pandoc
 from ..documents.plain_text import plain_text
+from ..text.words import one_line, shorten
 from .cells import (
     STANCES,
     STATUS_LABELS,
@@ -133,7 +134,7 @@ def _by_pandoc(html: str, target: Literal["md", "tex", "docx"]) -> bytes:
 
 
 def _plain_quote(quote: str) -> str:
-    return " ".join(plain_text(quote).split())
+    return one_line(plain_text(quote))
 
 
 _WIDTH: Final = 760
@@ -257,7 +258,7 @@ def _axis(values: Sequence[CellValue], about: str) -> _Axis:
 
 
 def _drawn(title: str, values: Sequence[CellValue], axis: _Axis, top: int) -> Iterator[_Shape]:
-    yield _Shape("text", 10, top + 18, text=_short(title, 105))
+    yield _Shape("text", 10, top + 18, text=shorten(title, 105))
     bottom = top + (len(values) + 1.4) * _ROW
     yield _Shape("line", _LEFT, bottom, _RIGHT, bottom)
     for place, name in axis.ticks.items():
@@ -267,7 +268,7 @@ def _drawn(title: str, values: Sequence[CellValue], axis: _Axis, top: int) -> It
         yield _Shape("line", axis.x(axis.reference), top + _ROW, axis.x(axis.reference), bottom)
     for number, value in enumerate(values, 1):
         y = top + (number + 0.7) * _ROW
-        yield _Shape("text", _LEFT - 12, y + 4, text=_short(value.label, _LABEL), anchor="end")
+        yield _Shape("text", _LEFT - 12, y + 4, text=shorten(value.label, _LABEL), anchor="end")
         yield _Shape("dot", axis.x(value.at), y)
         if value.low is not None and value.high is not None:
             yield _Shape("line", axis.x(value.low), y, axis.x(value.high), y)
@@ -280,8 +281,3 @@ def _as_svg(shape: _Shape) -> str:
     if shape.kind == "dot":
         return f'<circle cx="{x}" cy="{y}" r="5"/>'
     return f'<text x="{x}" y="{y}" text-anchor="{shape.anchor}">{escape(shape.text)}</text>'
-
-
-def _short(text: str, most: int) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= most else f"{plain[: most - 1].rstrip()}…"

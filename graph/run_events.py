@@ -118,23 +118,12 @@ def progress(stage: Stage, text: str, **counts: Unpack[ProgressCounts]) -> Progr
     return cast(ProgressEvent, {"source": "citeloom", "kind": "stage", "stage": stage, "text": text, **given})
 
 
-def findings_emitter(emit: Callable[[Any], None]) -> Callable[[Sequence[PassageFinding]], None]:
-    """A listener that emits an event for each finding as soon as it is read."""
-
-    def emit_findings(findings: Sequence[PassageFinding]) -> None:
-        for finding in findings:
-            chunk = finding.spans[0][0]
-            event: FindingEvent = {
-                "source": "citeloom",
-                "kind": "finding",
-                "text": finding.statement,
-                "key": finding.paper.key,
-                "page": chunk.page,
-                "section": chunk.section,
-            }
-            emit(event)
-
-    return emit_findings
+def emit_findings(emit: Callable[[Any], None], findings: Sequence[PassageFinding]) -> None:
+    """Emit an event for each finding."""
+    for finding in findings:
+        chunk, said = finding.spans[0][0], finding.statement
+        place: dict[str, Any] = {"key": finding.paper.key, "page": chunk.page, "section": chunk.section}
+        emit({"source": "citeloom", "kind": "finding", "text": said, **place})
 
 
 class EventRecorder:
@@ -154,13 +143,6 @@ class EventRecorder:
     def done(self, result: Mapping[str, Any]) -> None:
         """Emit the final event of a run; `result` is the run's JSON."""
         text = str(result["text"])
-        self._emit(
-            {
-                "source": "citeloom",
-                "kind": "done",
-                "text": text,
-                "differs": "".join(self._tokens).strip() != text.strip(),
-                "answered": result.get("answered", bool(text)),
-                "result": result,
-            }
-        )
+        differs, answered = "".join(self._tokens).strip() != text.strip(), result.get("answered", bool(text))
+        done = {"source": "citeloom", "kind": "done", "text": text, "differs": differs, "answered": answered}
+        self._emit(cast(DoneEvent, {**done, "result": result}))

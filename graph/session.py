@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import getpass
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from ..documents import Paper
@@ -20,9 +20,9 @@ from ..errors import InputError
 from ..models.journal.journal import Journal
 from ..models.journal.records import RunScope, Usage, total_cost
 from ..settings.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
+from ..stores.folder_home import discard_copy
 from ..stores.home import Home
 from ..stores.library import Library
-from ..stores.local.read_only_copy import discard_copy
 from ..stores.tables import acting
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class EmptyLibraryError(InputError):
 
 
 @dataclass
-class Session:
+class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Session"]):
     """Resources shared by a process's runs on one home; roles are created per run, since the journal counts by run."""
 
     settings: Settings
@@ -171,14 +171,8 @@ class Session:
         self.journal.close()
         discard_copy(self.home)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)

@@ -28,7 +28,6 @@ from ..section_kinds import SECTIONS
 from ..settings.config import Ask
 from ..stores.library import Library
 from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
-from .run_events import EvidenceEvent
 
 
 class NeedRecord(TypedDict):
@@ -356,20 +355,12 @@ def recorded(
     there = {record["id"] for record in known}
     for record in new:
         if record["id"] not in there:
-            event: EvidenceEvent = {
-                "source": "citeloom",
-                "kind": "evidence",
-                "id": record["id"],
-                "key": record["key"],
-                "page": record["page"],
-                "section": record["section"],
-                "query": record["source_query"],
-            }
-            emit(event)
+            own = {name: record[name] for name in ("id", "key", "page", "section")}
+            emit({"source": "citeloom", "kind": "evidence", **own, "query": record["source_query"]})
     section = cast(SectionState, state).get("section")
-    own: dict[str, Any] = {"section": section} if section else {}
+    made_by: dict[str, Any] = {"section": section} if section else {}
     records = [
-        {**own, **search.record, "evidence_ids": of, **passages_of(search.searched)}
+        {**made_by, **search.record, "evidence_ids": of, **passages_of(search.searched)}
         for search, of in zip(searches, ids, strict=True)
     ]
     read = list(dict.fromkeys(name for search in searches for name in search.searched.read))
@@ -384,21 +375,9 @@ def passages_of(searched: SearchResult) -> dict[str, int]:
 def nothing_done() -> dict[str, Any]:
     """The initial fields of a run's state before its first search, for sections and questions alike."""
     return {
-        "messages": Overwrite([]),
-        "needs": [],
-        "read_chunks": Overwrite([]),
-        "searches_used": Overwrite(0),
-        "agent_turns": Overwrite(0),
-        "warnings": Overwrite([]),
-        "pending_calls": [],
-        "searching": False,
-        "before_repair": None,
-        "repairs": 0,
-        "repairing": False,
-        "findings": [],
-        "verdicts": Overwrite([]),
-        "reviewed": False,
-        "settled": [],
-        "text": "",
-        "result": {},
+        **{"messages": Overwrite([]), "read_chunks": Overwrite([]), "warnings": Overwrite([])},
+        **{"verdicts": Overwrite([]), "searches_used": Overwrite(0), "agent_turns": Overwrite(0)},
+        **{"needs": [], "pending_calls": [], "findings": [], "settled": []},
+        **{"searching": False, "repairing": False, "reviewed": False},
+        **{"before_repair": None, "repairs": 0, "text": "", "result": {}},
     }

@@ -24,7 +24,7 @@ from ..stores.library import Library
 from ..stores.store_protocols import FullTextError, VectorKind, VectorStoreError
 from .describing import figure_counts
 from .indexing import OnEvent
-from .ingest import OrphanedFiles, ingest_sources
+from .ingest import ingest_sources, orphaned_files
 from .ingest_events import IngestReport
 from .reading import Chunking, ConvertedFiles
 from .sources import SourcePaper, Sources, read_again
@@ -66,23 +66,26 @@ def examine(library: Library) -> list[DoctorFinding]:
     if readable.level == "problem":
         findings.append(readable)
     else:
-        found = differences(library)
-        faults = [
-            _problem(topic, f"{what}: {some(sorted(keys))}", _REINDEX) for topic, what, keys in found.faults if keys
-        ]
-        if found.orphans:
-            message = f"{counted(len(found.orphans), 'record')} without a paper: {some(sorted(found.orphans))}"
+        found, _, orphans = differences(library)
+        faults = [_problem(topic, f"{what}: {some(sorted(keys))}", _REINDEX) for topic, what, keys in found if keys]
+        if orphans:
+            message = f"{counted(len(orphans), 'record')} without a paper: {some(sorted(orphans))}"
             faults.append(_problem("vectors", message, _REPAIR))
         findings += faults or [_fine("vectors", "catalog and vector store agree")]
     findings += [fulltext_finding(library), figures_finding(library)]
-    if sizes := OrphanedFiles.of(library).sizes:
-        held = f"{counted(len(sizes), 'file')} that belong to no paper or run, {megabytes(sum(sizes.values()))}"
-        findings.append(_notice("files", f"{held}: {some(sorted(sizes))}", "'doctor --repair' deletes them."))
+    if orphaned := orphaned_files(library):
+        held = f"{_describe_orphans(orphaned)}: {some(sorted(orphaned))}"
+        findings.append(_notice("files", held, "'doctor --repair' deletes them."))
     if gone := [paper.key for paper in library.papers() if paper.source and not Path(paper.source).is_file()]:
         findings.append(
             _notice("files", f"files are missing for: {some(gone)}", "Remove them, or ingest with --prune.")
         )
     return findings
+
+
+def _describe_orphans(files: Mapping[str, tuple[int, object]]) -> str:
+    size = megabytes(sum(size for size, _ in files.values()))
+    return f"{counted(len(files), 'file')} that belong to no paper or run, {size}"
 
 
 def vectors_finding(library: Library) -> DoctorFinding:
@@ -127,26 +130,15 @@ def figures_finding(library: Library) -> DoctorFinding:
     return _fine("figures", f"{held}; {described} of {counted(images, 'image')} described by a vision model", remedy)
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """Differences between catalog and vector store.
+Faults = Sequence[tuple[str, str, Collection[str]]]
 
-    `faults` are papers that must be reindexed, by topic and what is wrong with them. Records without a paper are
-    `orphan_vectors`, by kind, and all `orphans`, by descriptive name.
+
+def differences(library: Library) -> tuple[Faults, Mapping[VectorKind, Collection[str]], set[str]]:
+    """Compare the ids of catalog and vector store; raises `VectorStoreError`.
+
+    Returns the papers that must be reindexed, by topic and what is wrong with them; the vectors without a paper, by
+    kind; and all records without one, by descriptive name.
     """
-
-    faults: Sequence[tuple[str, str, Collection[str]]]
-    orphan_vectors: Mapping[VectorKind, Collection[str]]
-    orphans: frozenset[str]
-
-    @property
-    def lacking(self) -> frozenset[str]:
-        """Papers that must be reindexed."""
-        return frozenset(key for _, _, keys in self.faults for key in keys)
-
-
-def differences(library: Library) -> Differences:
-    """Compare the ids of catalog and vector store; raises `VectorStoreError`."""
     records = library.records()
     listed: dict[VectorKind, set[str]] = {
         "content": {row.id for row in library.catalog.chunk_rows()},
@@ -170,7 +162,12 @@ def differences(library: Library) -> Differences:
     names = orphans["content"] | orphans["summaries"] | {f"note {name}" for name in orphans["notes"]}
     names |= {f"catalog {key}" for key in library.catalog.strays()}
     names |= {f"image {name}" for name in library.catalog.stray_images()}
-    return Differences(faults, orphans, frozenset(names))
+    return faults, orphans, names
+
+
+def incomplete_papers(library: Library) -> frozenset[str]:
+    """The papers that must be reindexed; raises `VectorStoreError`."""
+    return frozenset(key for _, _, keys in differences(library)[0] for key in keys)
 
 
 def _key(name: str, kind: VectorKind = "content") -> str:
@@ -199,19 +196,18 @@ def _repair_stores(library: Library) -> list[DoctorFinding]:
         done.append(("unfinished", f"finished: {some(finished)}"))
     if restored := library.stores.restore():
         done.append(("restored", f"written again from what is stored: {some(restored)}"))
-    found = differences(library)
-    if found.orphans:
-        for kind, names in found.orphan_vectors.items():
+    faults, vectors, orphans = differences(library)
+    if orphans:
+        for kind, names in vectors.items():
             library.store.delete(sorted(names), kind)
         library.catalog.drop_strays()
-        done.append(("vectors", f"dropped {counted(len(found.orphans), 'record')} without a paper"))
-    orphaned = OrphanedFiles.of(library)
-    if sizes := orphaned.sizes:
-        orphaned.remove(library)
-        held = f"{counted(len(sizes), 'file')} that belong to no paper or run, {megabytes(sum(sizes.values()))}"
-        done.append(("files", f"deleted {held}"))
-    if found.lacking:
-        library.catalog.mark_stale(found.lacking)
+        done.append(("vectors", f"dropped {counted(len(orphans), 'record')} without a paper"))
+    if orphaned := orphaned_files(library):
+        for _, remove in orphaned.values():
+            remove()
+        done.append(("files", f"deleted {_describe_orphans(orphaned)}"))
+    if incomplete := {key for _, _, keys in faults for key in keys}:
+        library.catalog.mark_stale(incomplete)
     if fulltext_finding(library).level == "problem":
         library.rebuild_fulltext()
         done.append(("full text", "rebuilt from the stored chunks"))
@@ -233,7 +229,7 @@ async def rebuild(
     and any error of the embedding model.
     """
     await repair(library)
-    incomplete = (await asyncio.to_thread(differences, library)).lacking
+    incomplete = await asyncio.to_thread(incomplete_papers, library)
     sources = await in_thread(_library_sources, library, incomplete, only, ocr)
     return await ingest_sources(library, sources, rechunk=True, on_event=on_event, chunking=chunking)
 
@@ -246,7 +242,7 @@ async def repair_library(
     Raises any error of the embedding model, with finished papers kept.
     """
     done = await repair(library)
-    incomplete = (await asyncio.to_thread(differences, library)).lacking
+    incomplete = await asyncio.to_thread(incomplete_papers, library)
     if not incomplete:
         return done, ()
     report = await rebuild(library, only=incomplete, on_event=on_event, chunking=chunking, ocr=ocr)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..documents.notes import NOTE_ENDING
 from ..documents.pdf.ocr import Ocr
 from ..documents.sandbox import in_thread
-from ..documents.types import Paper
+from ..documents.types import NOTE_ENDING, Paper
 from ..stores.library import Library
 from ..stores.paper_catalog import removal
 from ..stores.uploads import Uploads
@@ -59,25 +59,10 @@ async def ingest(
     converted = ConvertedFiles(library.home.converted)
     async with ray_executor(ray, library.embedding) as executor:
         if sources is None:
-            sources = await in_thread(
-                read_sources,
-                list(paths),
-                bib,
-                list(documents),
-                converted,
-                ocr,
-                follow_links=follow_links,
-                parse=executor.parse,
-            )
-        report = await ingest_sources(
-            library,
-            sources,
-            prune=prune,
-            summarize=summarize,
-            on_event=on_event,
-            chunking=chunking,
-            executor=executor,
-        )
+            read = partial(read_sources, follow_links=follow_links, parse=executor.parse)
+            sources = await in_thread(read, list(paths), bib, list(documents), converted, ocr)
+        update = partial(ingest_sources, prune=prune, summarize=summarize, on_event=on_event, chunking=chunking)
+        report = await update(library, sources, executor=executor)
     return replace(report, seconds=time.perf_counter() - began)
 
 
@@ -103,15 +88,8 @@ async def ingest_sources(
         sources = await asyncio.to_thread(attach_notes, sources)
         if rechunk:
             await run_to_end(library.catalog.mark_stale, [source.paper.key for source in sources.found])
-        plan = await in_thread(
-            make_plan,
-            library,
-            sources,
-            prune=prune,
-            rewrite_summaries=summarize is not None,
-            chunking=chunking,
-            split=executor.split,
-        )
+        make = partial(make_plan, prune=prune, rewrite_summaries=summarize is not None, chunking=chunking)
+        plan = await in_thread(make, library, sources, split=executor.split)
         texts = sum(len(paper.missing_texts()) for paper in plan.to_index)
         emit(Planned(plan.files, len(plan.to_index), plan.report.chunks_embedded, texts))
         if plan.to_index:
@@ -161,46 +139,29 @@ Files = dict[str, dict[str, int]]  # bytes by upload and name
 _HOUR: Final = 3600.0  # seconds; a newer file may belong to a paper that is being added
 
 
-@dataclass(frozen=True, slots=True)
-class OrphanedFiles:
-    """Unreferenced files: uploaded papers and plots, converted texts, and papers added by identifier."""
+def orphaned_files(library: Library) -> dict[str, tuple[int, Callable[[], object]]]:
+    """Unreferenced files that no job is about to use, by name: their bytes, and what deletes each; blocks.
 
-    papers: Files
-    plots: Files
-    files: dict[Path, int]
-
-    @classmethod
-    def of(cls, library: Library) -> OrphanedFiles:
-        """Find the orphaned files of a library that no job is about to use; blocks."""
-        home = library.home
-        uploads, plots = home.uploads(), home.plots()
-        idle = set(plots.idle())
-        unused = plots.files(idle - home.runs().plot_sets()) if idle else {}
-        home, before = library.home, time.time() - _HOUR
-        sources = [Path(paper.source) for paper in library.papers() if paper.source]
-        places = [place for source in sources if (place := uploads.place_of(str(source)))]
-        here = [*sources, *(uploads.folder(upload) / name for upload, name in places)]
-        used = {*sources, *map(ConvertedFiles(home.converted).entry, here)}
-        kept = (*home.converted.glob("*"), *home.added.resolve().glob("*"))
-        found = {file: file.stat() for file in kept if file not in used and file.suffix != ".bib"}
-        old = {file: status.st_size for file, status in found.items() if status.st_mtime < before}
-        return cls(find_orphans(library, uploads, uploads.idle()), unused, old)
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The size of each file in bytes, by name."""
-        uploads = self.papers | self.plots
-        stored = {f"{upload}/{name}": size for upload, files in uploads.items() for name, size in files.items()}
-        return stored | {f"{file.parent.name}/{file.name}": size for file, size in self.files.items()}
-
-    def remove(self, library: Library) -> None:
-        """Delete these files; blocks."""
-        home = library.home
-        remove_orphans(library, home.uploads(), self.papers)
-        for upload, files in self.plots.items():
-            home.plots().remove(upload, files)
-        for file in self.files:
-            file.unlink(missing_ok=True)
+    They are uploaded papers and plots, converted texts, and papers added by identifier.
+    """
+    home = library.home
+    uploads, plots = home.uploads(), home.plots()
+    idle, before = set(plots.idle()), time.time() - _HOUR
+    unused = plots.files(idle - home.runs().plot_sets()) if idle else {}
+    sources = [Path(paper.source) for paper in library.papers() if paper.source]
+    places = [place for source in sources if (place := uploads.place_of(str(source)))]
+    here = [*sources, *(uploads.folder(upload) / name for upload, name in places)]
+    used = {*sources, *map(ConvertedFiles(home.converted).entry, here)}
+    orphans: dict[str, tuple[int, Callable[[], object]]] = {}
+    for upload, files in find_orphans(library, uploads, uploads.idle()).items():
+        remove = partial(remove_orphans, library, uploads, [upload])
+        orphans |= {f"{upload}/{name}": (size, remove) for name, size in files.items()}
+    for upload, files in unused.items():
+        orphans |= {f"{upload}/{name}": (size, partial(plots.remove, upload, [name])) for name, size in files.items()}
+    for file in (*home.converted.glob("*"), *home.added.resolve().glob("*")):
+        if file not in used and file.suffix != ".bib" and (status := file.stat()).st_mtime < before:
+            orphans[f"{file.parent.name}/{file.name}"] = status.st_size, partial(file.unlink, missing_ok=True)
+    return orphans
 
 
 def find_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> Files:
@@ -220,11 +181,9 @@ def find_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> 
             notes = (f"{stem}{NOTE_ENDING}".lower() for stem in (key, Path(name).stem))
             named = {other.lower(): other for other in stored[upload]}
             owned[upload] |= set([named[note] for note in notes if note in named][:1])
-    found = {
-        upload: {name: size for name, size in files.items() if name not in owned[upload]}
-        for upload, files in stored.items()
-    }
-    return {upload: files for upload, files in found.items() if files}
+    for upload, files in stored.items():
+        stored[upload] = {name: size for name, size in files.items() if name not in owned[upload]}
+    return {upload: files for upload, files in stored.items() if files}
 
 
 def remove_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> Files:

@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..documents.bibliography import Bibliography, Refusal, make_entry, parse_bibliography
-from ..documents.notes import note_stem
 from ..documents.safe_files import FileRefusedError
-from ..documents.types import Paper
+from ..documents.types import Paper, note_stem
 from ..errors import InputError
 from ..stores.library import Library
 from ..stores.paper_catalog import PaperRecord

@@ -12,11 +12,10 @@ import numpy as np
 
 from ..documents import Chunk, Paper, chunk_id, text_hash
 from ..documents.bibliography import Refusal, extractive_summary, has_own_entry
-from ..documents.chunking import CHUNKING_VERSION
+from ..documents.chunking import CHUNKING_VERSION, make_note
 from ..documents.figure_search import FoundFigure, find_figures
 from ..documents.figures import FIGURES_VERSION, PaperFigure
 from ..documents.image_extraction import ReadFigures
-from ..documents.notes import make_note
 from ..documents.paper_names import item_path
 from ..documents.types import Section
 from ..models.embeddings.protocol import Vector
@@ -78,15 +77,12 @@ class IngestPlan:
     def without(self, failed: Mapping[str, Refusal]) -> IngestPlan:
         """The plan without papers (by key) that failed during its execution."""
         to_index = tuple(plan for plan in self.to_index if plan.record.paper.key not in failed)
-        report = replace(
-            self.report,
-            added=tuple(key for key in self.report.added if key not in failed),
-            updated=tuple(key for key in self.report.updated if key not in failed),
-            chunks_embedded=sum(
-                len({text_hash(chunk.text) for chunk in plan.chunks} - plan.known.keys()) for plan in to_index
-            ),
-            refused=(*self.report.refused, *failed.values()),
+        added, updated = (
+            tuple(key for key in keys if key not in failed) for keys in (self.report.added, self.report.updated)
         )
+        new = sum(len({text_hash(chunk.text) for chunk in plan.chunks} - plan.known.keys()) for plan in to_index)
+        refused = (*self.report.refused, *failed.values())
+        report = replace(self.report, added=added, updated=updated, chunks_embedded=new, refused=refused)
         return replace(self, to_index=to_index, report=report)
 
 
@@ -213,9 +209,8 @@ def _with_known(library: Library, plans: Sequence[PaperPlan]) -> list[PaperPlan]
     for kind, ids in stored.items():
         vectors = library.store.get_vectors(sorted(set(ids.values())), kind)
         known |= {name: vectors[place] for name, place in ids.items() if place in vectors}
-    return [
-        replace(plan, known={name: known[name] for name in plan.missing_texts() if name in known}) for plan in plans
-    ]
+    wanted = [(plan, plan.missing_texts().keys() & known.keys()) for plan in plans]
+    return [replace(plan, known={name: known[name] for name in names}) for plan, names in wanted]
 
 
 def complete_change(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:

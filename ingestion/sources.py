@@ -19,11 +19,10 @@ from ..documents.bibliography import Bibliography, Refusal, describe, read_bibli
 from ..documents.figures import IMAGE_ENDINGS
 from ..documents.front_matter import find_doi
 from ..documents.markdown import ParsedPaper, parse_markdown
-from ..documents.notes import note_stem
 from ..documents.pdf.ocr import Ocr
 from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import raise_if_stopped
-from ..documents.types import Paper
+from ..documents.types import Paper, note_stem
 from ..errors import InputError
 from ..plurals import counted
 from . import reading
@@ -130,7 +129,10 @@ def align_pages(paper: ParsedPaper, pdf: ParsedPaper) -> ParsedPaper | None:
     found = counted = last = 0
     for begin, end in zip(pdf.page_starts, ends, strict=True):
         page = [match.group().casefold() for match in _WORD.finditer(pdf.text[begin:end])]
-        first = _first_place(page, places, last)
+        runs = (places.get(tuple(page[offset : offset + _RUN]), -1) for offset in range(len(page) - _RUN + 1))
+        known = next(((offset, word) for offset, word in enumerate(runs) if word >= last), None)
+        # The page begins before its first run that is in the text, though not before `last`.
+        first = known and (max(last, known[1] - known[0]) if known[0] < _RUN else known[1])
         counted += len(page) >= 2 * _RUN
         found += first is not None and len(page) >= 2 * _RUN
         last = first if first is not None else last
@@ -144,15 +146,6 @@ def align_pages(paper: ParsedPaper, pdf: ParsedPaper) -> ParsedPaper | None:
     own, other = paper.front_matter, pdf.front_matter
     front = replace(own, authors=own.authors or other.authors, year=own.year or other.year, doi=own.doi or other.doi)
     return replace(paper, page_starts=(0, *reversed(filled[:-1])), front_matter=front)
-
-
-def _first_place(page: Sequence[str], places: dict[tuple[str, ...], int], last: int) -> int | None:
-    """The position of the page's first run found in the text, not before `last`."""
-    for offset in range(len(page) - _RUN + 1):
-        place = places.get(tuple(page[offset : offset + _RUN]), -1)
-        if place >= last:
-            return max(last, place - offset) if offset < _RUN else place
-    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,16 +61,8 @@ _EVERYTHING: Final[tuple[checking.CheckPart, ...]] = ("references", "numbers", "
 OpenSession = Callable[[], "AbstractContextManager[Session]"]
 
 
-def serve_editor(open_session: OpenSession, *, in_folder: bool) -> None:
-    """Serve one editor on standard input and output until it ends.
-
-    `open_session` opens the library; with `in_folder` it is called in the editor's workspace folder.
-    """
-    CitationServer(open_session, in_folder=in_folder).start_io()
-
-
 class CitationServer(LanguageServer):
-    """The server of one editor."""
+    """The server of one editor: `open_session` opens the library, with `in_folder` in the editor's workspace folder."""
 
     def __init__(self, open_session: OpenSession, *, in_folder: bool) -> None:
         super().__init__(messages.NAME, version(messages.NAME))

@@ -91,8 +91,8 @@ async def look_up(services: Services, identifier: Identifier, known: KnownPapers
         raise UnknownIdentifierError(f"{identifier.shown}: no service knows it.")
     await asyncio.to_thread(store_responses, services.store, identifier.doi, responses, services.clock.time())
     work = merge_works(responses.works, identifier.doi)
-    key, entry = next((key for key, paper in known.entries.items() if paper.doi == identifier.doi), ""), ""
-    if not key:
+    entry = ""
+    if not (key := next((key for key, paper in known.entries.items() if paper.doi == identifier.doi), "")):
         families = [author.family for author in work.authors]
         key = pattern.key(KeyFields(families, work.title, work.year, work.venue, work.kind), known.keys)
         entry = bib_entry(work, key)
@@ -187,7 +187,7 @@ def own_bib(home: Home) -> Path:
 
 def read_bibs(home: Home, users: Path | None) -> list[Bibliography]:
     """Read the entries of Citeloom's own `.bib` and of the user's, if given; raises `InputError`."""
-    return [read_bib(path) for path in (own_bib(home), *([users] if users else []))]
+    return [read_bib(path) for path in (own_bib(home), users) if path]
 
 
 def keep_entry(home: Home, found: NewPaper, users: Path | None) -> None:

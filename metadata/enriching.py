@@ -153,21 +153,12 @@ def moment(seconds: float) -> str:
 
 
 def _by_field(statements: Sequence[ServiceStatement]) -> dict[str, dict[str, ServiceStatement]]:
-    fields: dict[str, dict[str, ServiceStatement]] = {}
-    for item in statements:
-        fields.setdefault(item.field, {})[item.service] = item
-    return fields
+    return {each.field: {item.service: item for item in statements if item.field == each.field} for each in statements}
 
 
 def _own_fields(paper: Paper) -> dict[str, Any]:
-    own: dict[str, Any] = {
-        "title": paper.title,
-        "authors": list(paper.authors),
-        "year": paper.year,
-        "venue": paper.venue,
-        "doi": paper.doi,
-        "abstract": paper.abstract,
-    }
+    own = {name: getattr(paper, name) for name in ("title", "year", "venue", "doi", "abstract")}
+    own["authors"] = list(paper.authors)
     named = {"volume": "volume", "issue": "number|issue", "pages": "pages|eid", "publisher": "publisher"}
     for name, fields in named.items():
         found = re.search(rf"(?im)[,{{\n][^\S\n]*+(?:{fields})\s*+=\s*+[{{\"]?\s*+([^}}\",\n]+)", paper.bibtex)
@@ -183,12 +174,8 @@ def _differ(name: str, own: Any, said: Any, paper: Paper) -> bool:
         families = [fold_name(family) for family in paper.family_names or paper.authors]
         names = [fold_name(str(item)) for item in said] if isinstance(said, list) else []
         listed = [family for family in families if family and family != "others"]
-        missing = len(names) - len(listed)
-        return (
-            missing < 0
-            or (missing > 0 and "others" not in families)
-            or any(family not in name for family, name in zip(listed, names, strict=False))
-        )
+        complete = len(names) == len(listed) or (len(names) > len(listed) and "others" in families)
+        return not complete or any(family not in name for family, name in zip(listed, names, strict=False))
     return str(own).casefold() != str(said).casefold()
 
 

@@ -17,8 +17,16 @@ from ..text.sentences import sentence_spans
 from ..text.words import is_latin, one_line
 from .extractive.follow_ups import rewrite_question
 from .extractive.passage_lists import ExtractiveWriter
-from .extractive.passage_scores import CITED, EVEN, PassageScores, as_score, rank_by_words, topic_of
-from .extractive.quotable_sentences import QuotablePassage, quotable_passages
+from .extractive.passage_scores import (
+    CITED,
+    EVEN,
+    PassageScores,
+    QuotablePassage,
+    as_score,
+    quotable_passages,
+    rank_by_words,
+    topic_of,
+)
 from .extractive.statement_needs import is_cited, plan_needs
 from .protocols import (
     CitedClaim,

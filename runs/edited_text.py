@@ -10,22 +10,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final, cast
 
 from ..citations.checks.draft_checks import DraftKind, check_draft
 from ..citations.checks.findings import Finding
 from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.citation_styles import MARKS, Rendered, render as render_text
-from ..citations.export.pandoc_formats import PLAIN_DOCUMENT, Format
-from ..citations.export.section_files import prepare_folder, write_atomically
-from ..citations.export.word_fields import DocumentOptions
 from ..citations.markers import MARKER, CitedSentence, sentences
 from ..citations.user_citations import CitableEvidence
 from ..claims.claim_passages import paper_sentences
 from ..claims.detail_checks import quote_faults, whole_source
 from ..documents import Evidence, Paper
-from ..documents.sandbox import in_thread
 from ..drafts.finished_text import FinishedText
 from ..drafts.page_record import PageOptions, RenderedPage, page_record, paper_record, render_page
 from ..drafts.written_draft import (
@@ -41,10 +36,10 @@ from ..experiment import Experiment, parse_experiment
 from ..graph.session import Session
 from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Brief, DecidingSpan, Draft, SectionBrief, Source, Verdict
-from ..stores.home import Home, written_files
+from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.run_register import EditedSentence, KeptTurn, RunHead, RunRecord, UnknownRunError
-from .output_files import ResultFiles, free_file_name, with_sources
+from .output_files import with_sources
 from .result_record import CitationRecord, StoredRecord, complete_record, stored
 
 LONGEST_EDIT: Final = 4000  # characters
@@ -315,20 +310,18 @@ _BEGINNING: Final = 12  # characters of a sentence, in which no mark stands
 _NEVER_JUDGED: Final = Verdict("unjudged")  # no reason: the run had no judge
 
 
-async def edited_record(text: EditableText, session: Session, csl: str | None = None) -> StoredRecord:
-    """The record of the user's version, optionally in another CSL style; the stored one stays."""
-    return await in_thread(_build_record, text, session, csl)
-
-
 def answer_as_shown(thread_id: str, turn: KeptTurn, session: Session) -> StoredRecord:
     """The record of a conversation's answer with the user's edits; blocks."""
     run = answer_as_run(thread_id, turn)
     text = editable_text(run, session.home.runs().edits(run.thread_id))
-    return _build_record(text, session, None) if text.edits else stored(turn.record)
+    return edited_record(text, session)
 
 
-def _build_record(text: EditableText, session: Session, csl: str | None) -> StoredRecord:
+def edited_record(text: EditableText, session: Session, csl: str | None = None) -> StoredRecord:
+    """The record of the user's version, optionally in another CSL style; the stored one stays. Blocks."""
     original = stored(text.run.result or {})
+    if not text.edits and not csl:
+        return original
     edited = [edit for section in text.sections for edit in section.edits.values()]
     evidence = [*original["evidence"], *(item for edit in edited for item in edit.checked.get("evidence", ()))]
     edits = sum(len(section.edited(section.edits).spans) for section in text.sections)
@@ -432,45 +425,3 @@ def section_of_paper(run: RunRecord, section: str) -> RunRecord:
     paper = stored(run.result or {})
     found = next((item for item in paper.get("sections") or () if item["section"] == section), None)
     return run if found is None else replace(run, section=section, result=dict(with_sources(found, paper["report"])))
-
-
-async def export_record(
-    record: StoredRecord,
-    stem: str,
-    formats: Sequence[Format],
-    session: Session,
-    folder: Path,
-    *,
-    source: Path | None = None,
-    force: bool = False,
-    document: DocumentOptions = PLAIN_DOCUMENT,
-) -> tuple[list[Path], list[str]]:
-    """Export a record to formats in a folder; returns paths, and warnings on kept files.
-
-    The record of `source`, a markdown file in another folder, is copied (needed to verify files), without a source it
-    is written, and for LaTeX also bibliography and figures. Raises `InputError`, and `ExportError` if a conversion
-    fails.
-    """
-
-    def write() -> tuple[list[Path], list[str]]:
-        files = ResultFiles.of(record, session.home, stem, document=document)
-        prepare_folder(folder)
-        elsewhere = source is None or folder.resolve() != source.parent.resolve()
-        needed = ("bib", *files.image_suffixes) if elsewhere and "tex" in formats else ()
-        kept = {}
-        if elsewhere:
-            kept["json"] = source.with_suffix(".json").read_bytes() if source else files.content("json")
-        written = written_files(session.home)
-        free = free_file_name(folder, stem, [*formats, *needed, *kept], written, force=force)
-        if needed and free.stem != stem:
-            files = ResultFiles.of(record, session.home, free.stem, document=document)
-        contents = {name: files.content(name) for name in (*formats, *needed)} | kept
-        written.note(list(contents.values()))
-        paths = []
-        for name, content in contents.items():
-            path = folder / f"{free.stem}.{name}"
-            write_atomically(path, content)
-            paths.append(path)
-        return paths, [*free.notices(), *(str(line) for line in record["warnings"])]
-
-    return await in_thread(write)

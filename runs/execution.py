@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -273,16 +272,12 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
     """
     register = await asyncio.to_thread(home.runs)
     run = await asyncio.to_thread(register.get, thread_id)
-    async with locked_for_deletion(home, run.thread_id, "Run") as (saver, journal):
-        await _forget(run.thread_id, home, journal, saver)
-        await asyncio.to_thread(register.delete, run.thread_id)
+    await _delete(home, run.thread_id, "Run", register.delete)
     await asyncio.to_thread(_delete_plots, run, home)
     return run
 
 
-@asynccontextmanager
-async def locked_for_deletion(home: Home, thread_id: str, what: str) -> AsyncIterator[tuple[Checkpoints, Journal]]:
-    """Lock a run or conversation and forget its job; raises `RunUnderWayError` while a process runs it."""
+async def _delete(home: Home, thread_id: str, what: str, delete: Callable[[str], None]) -> None:
 
     def refuse(_: str) -> None:
         raise RunUnderWayError(f"{what} {thread_id} is in progress in another process.")
@@ -290,7 +285,8 @@ async def locked_for_deletion(home: Home, thread_id: str, what: str) -> AsyncIte
     async with home.run_lock(thread_id, on_wait=refuse), home.open_checkpoints() as saver:
         with await asyncio.to_thread(home.open_journal) as journal:
             await asyncio.to_thread(home.forget_job, thread_id)
-            yield saver, journal
+            await _forget(thread_id, home, journal, saver)
+            await asyncio.to_thread(delete, thread_id)
 
 
 def _delete_plots(run: RunRecord, home: Home) -> None:
@@ -423,9 +419,7 @@ async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
     """Delete all of a conversation but journaled answers; raises `UnknownConversationError` and `RunUnderWayError`."""
     register = await asyncio.to_thread(home.conversations)
     entry = await asyncio.to_thread(register.get, thread_id)
-    async with locked_for_deletion(home, entry.thread_id, "Conversation") as (saver, journal):
-        await _forget(entry.thread_id, home, journal, saver)
-        await asyncio.to_thread(register.delete, entry.thread_id)
+    await _delete(home, entry.thread_id, "Conversation", register.delete)
     return entry
 
 

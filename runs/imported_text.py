@@ -27,7 +27,6 @@ from ..documents import Evidence, Paper
 from ..documents.edited_documents import HELD, EditedDocument, read_edited
 from ..documents.plain_text import plain_text
 from ..documents.safe_files import FileRefusedError
-from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
 from ..stores.home import written_files
@@ -58,15 +57,25 @@ class ImportedSentence(TypedDict):
 
 @dataclass
 class ImportedSection:
-    """A section as it came back; `unknown` are citations that no evidence of the run stands for.
+    """A section as it came back, with `fields` for citations; `unknown` are those that no evidence stands for.
 
     `now` has the sentences of the run that are still there, with markers, by position.
     """
 
     section: EditableSection
+    fields: Sequence[Mapping[str, Any]]
     sentences: list[ImportedSentence] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     now: dict[str, str] = field(default_factory=dict)
+
+    def shown(self, found: re.Match[str]) -> str:
+        """What a field showed."""
+        return str(self.fields[int(found[1])]["shown"]) if int(found[1]) < len(self.fields) else ""
+
+    def release(self, words: str) -> str:
+        """The words with what their fields showed, for citations that are not of the run."""
+        self.unknown += [text for found in HELD.finditer(words) if (text := self.shown(found).strip())]
+        return HELD.sub(self.shown, words)
 
 
 def import_sections(text: EditableText, document: EditedDocument, file: Path) -> tuple[list[ImportedSection], str]:
@@ -110,25 +119,18 @@ def _headings(words: str, titles: Iterable[str]) -> list[re.Match[str]]:
     return sorted(found.values(), key=lambda line: line.start())
 
 
-async def with_edited_sections(
-    record: StoredRecord, folder: Path, session: Session
-) -> tuple[StoredRecord, dict[str, Path]]:
-    """The paper with the texts of files edited in `folder`, and these files by section; raises `InputError`."""
-    files = await in_thread(_edited_files, record, folder, written_files(session.home))
-    home = session.home
-    edits = await in_thread(home.runs().edits, record["thread_id"])
+def with_edited_sections(record: StoredRecord, folder: Path, session: Session) -> tuple[StoredRecord, dict[str, Path]]:
+    """The paper with the texts of files edited in `folder`, and these by section; blocks. Raises `InputError`."""
+    files, runs = _edited_files(record, folder, written_files(session.home)), session.home.runs()
+    edits = runs.edits(record["thread_id"])
     imported = sum(edit.position < 0 for edit in edits)
     if not files and not imported:
         return record, files
-    run = await in_thread(home.runs().get, record["thread_id"])
-    text = editable_text(replace(run, result=dict(record)), edits if imported else ())
-    sections: list[EditableSection] = []
-    for section in text.sections:
-        alone = replace(text, sections=(section,))
-        if section.kind in files:
-            alone = await in_thread(edited_by_hand, alone, files[section.kind])
-        sections += alone.sections
-    edited = await edited_record(replace(text, sections=tuple(sections)), session)
+    run = replace(runs.get(record["thread_id"]), result=dict(record))
+    text = editable_text(run, edits if imported else ())
+    alone = [replace(text, sections=(section,)) for section in text.sections]
+    by_hand = [edited_by_hand(one, files[kind]) if (kind := one.sections[0].kind) in files else one for one in alone]
+    edited = edited_record(replace(text, sections=tuple(one.sections[0] for one in by_hand)), session)
     names = ", ".join([*(path.name for path in files.values()), *(["the text that you imported"] if imported else [])])
     said = f"{names} {'was' if len(files) + imported == 1 else 'were'} edited by hand: the paper has your text."
     return stored({**edited, "warnings": list(dict.fromkeys([said, *edited["warnings"], *record["warnings"]]))}), files
@@ -195,7 +197,7 @@ class _Incoming:
 def _import_section(
     section: EditableSection, body: str, fields: Sequence[Mapping[str, Any]], *, exact: bool
 ) -> ImportedSection:
-    made, own_ids = ImportedSection(section), {item["id"] for item in section.record["evidence"]}
+    made, own_ids = ImportedSection(section, fields), {item["id"] for item in section.record["evidence"]}
     lines = body.strip().splitlines()
     incoming = [
         _Incoming(number, found.start, found.end, found.text, *_comparable(found.text, section))
@@ -212,7 +214,7 @@ def _import_section(
     for item, olds in zip(incoming, matches, strict=True):
         old = olds[0] if olds else -1
         same = bool(olds) and item.bare == stored[old][0]
-        marked, own = _with_markers(item, section, old, fields, made, same=same)
+        marked, own = _with_markers(item, old, made, same=same)
         kept = same and not (own and exact) and _same_citations(item, marked, section, old)
         if kept:
             marked, own = section.sentences[old].text, []
@@ -224,7 +226,7 @@ def _import_section(
         state = "new" if not olds else "merged" if len(olds) > 1 else "split" if times[old] > 1 else state
         was = " ".join(section.shown()[place] for place in olds)
         keys = {evidence.key for evidence in section.evidence if evidence.id in marker_ids(marked)}
-        now = HELD.sub(lambda found: _shown(found, fields), item.text)
+        now = HELD.sub(made.shown, item.text)
         made.sentences.append(
             {"state": state, "section": section.kind, "text": " ".join(now.split()), "was": was, "keys": sorted(keys)}
         )
@@ -232,10 +234,7 @@ def _import_section(
     for place, words in enumerate(section.shown()):
         if place not in used:
             made.sentences.append({"state": "gone", "section": section.kind, "text": "", "was": words, "keys": []})
-    text = "\n".join(
-        replace_spans(line, edits.get(number, []), lambda words: _release(words, fields, made))
-        for number, line in enumerate(lines)
-    )
+    text = "\n".join(replace_spans(line, edits.get(number, []), made.release) for number, line in enumerate(lines))
     found = set(marker_ids(text))
     evidence = tuple(item for item in section.evidence if item.id in found or item.id in own_ids)
     brought = [item.as_dict() for item in evidence if item.id not in own_ids]
@@ -296,22 +295,15 @@ def _same_citations(item: _Incoming, marked: str, section: EditableSection, old:
     return emphasis and (bool(now & wanted) or not wanted)
 
 
-def _with_markers(
-    item: _Incoming,
-    section: EditableSection,
-    old: int,
-    fields: Sequence[Mapping[str, Any]],
-    made: ImportedSection,
-    *,
-    same: bool,
-) -> tuple[str, list[str]]:
+def _with_markers(item: _Incoming, old: int, made: ImportedSection, *, same: bool) -> tuple[str, list[str]]:
     """The sentence with markers, where a key in the `same` words keeps its evidence; and itself if one was placed."""
+    section, fields = made.section, made.fields
     held: dict[str, str] = {}
 
     def hold(number: str) -> str:
         ids = _evidence_of(fields[int(number)], section) if int(number) < len(fields) else []
         if not ids:
-            return _release(f"\ue300{number}\ue301", fields, made)
+            return made.release(f"\ue300{number}\ue301")
         held[number] = "".join(f"[{identifier}]" for identifier in ids)
         return f"\ue300{number}\ue301"
 
@@ -365,18 +357,3 @@ def _by_names(found: re.Match[str], section: EditableSection) -> str:
         return found[0]
     numbers = {key: number for number, key in enumerate(section.record["numbering"], 1)}
     return show_group(ids, _by_id(section), section.record["cite_style"], numbers)
-
-
-def _release(words: str, fields: Sequence[Mapping[str, Any]], made: ImportedSection) -> str:
-    """The words with what their fields showed, for citations that are not of the run."""
-
-    def release(found: re.Match[str]) -> str:
-        text = _shown(found, fields)
-        made.unknown += [text.strip()] if text.strip() else []
-        return text
-
-    return HELD.sub(release, words)
-
-
-def _shown(found: re.Match[str], fields: Sequence[Mapping[str, Any]]) -> str:
-    return str(fields[int(found[1])]["shown"]) if int(found[1]) < len(fields) else ""

@@ -36,7 +36,6 @@ from ..citations.html_escaping import inert
 from ..citations.references import style_file
 from ..documents.pdf.drawing import draw_page_apart
 from ..documents.safe_files import FileRefusedError
-from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..plurals import counted
 from ..stores.home import Home, written_files
@@ -191,7 +190,7 @@ def with_sources(section: StoredRecord, whole: Mapping[str, Any]) -> StoredRecor
     return {**section, "report": {**whole, **section["report"], "searches": searches}}
 
 
-async def save(
+def save(
     record: StoredRecord,
     out: Path,
     formats: Sequence[Format] = (),
@@ -210,8 +209,8 @@ async def save(
     all new files are numbered (`discussion.2.md`), with a warning. Formats left by an earlier run are regenerated, or a
     warning names them. `stem` overrides the file name; `images` are the report's.
 
-    Raises `InputError` if writing fails, and `ExportError` if pandoc rejects a format, after writing all other files. A
-    failed write loses nothing: the finished run is in the register, and repeating the command writes it again.
+    Blocks. Raises `InputError` if writing fails, and `ExportError` if pandoc rejects a format, after writing all other
+    files. A failed write loses nothing: the finished run is in the register, and repeating the command writes it again.
     """
     sections: list[ResultRecord] = []
     notices: list[str] = []
@@ -220,7 +219,7 @@ async def save(
             sections.append(public_record({**section, "files": {"md": str(edited[section["section"]])}}))
             continue
         complete = with_sources(section, record["report"])
-        saved = await save(complete, out, home=home, force=force, images=images)
+        saved = save(complete, out, home=home, force=force, images=images)
         own = {inert(line) for line in section["warnings"]}
         notices += [line for line in saved["warnings"] if line not in own]
         sections.append(saved)
@@ -228,44 +227,40 @@ async def save(
         record = stored({**record, "sections": sections, "warnings": [*notices, *record["warnings"]]})
     wanted = tuple(dict.fromkeys(formats))
     name = stem_of(record, stem)
-
-    def write() -> ResultRecord:
-        written = written_files(home)
-        suffixes = [*ALWAYS, *wanted, *(figure["file"].partition(".")[2] for figure in record["figures"])]
-        find_name = partial(free_file_name, out, name, suffixes, written, force=force)
-        while True:
-            free = find_name()
-            files = ResultFiles.of(record, home, free.stem, images, document)
-            beside = [kind for kind in FORMATS if kind not in wanted and os.path.lexists(out / f"{free.stem}.{kind}")]
-            ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
-            made: dict[str, bytes] = {}
-            failed: dict[str, ExportError] = {}
-            for target in (*wanted, *ours):
-                try:
-                    made[target] = files.content(target)
-                except ExportError as problem:
-                    failed[target] = problem
-            if free == find_name():  # unless edited meanwhile
-                break
-        formats_left = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
-        old = [file for file in formats_left if os.path.lexists(out / file)]
-        are_old = "is not of this run" if len(old) == 1 else "are not of this run"
-        notices = [
-            *free.notices(),
-            *([f"{', '.join(old)} {are_old}: kept as before."] if old else []),
-            *unshown_figures(files.figures, free.stem, ["md", *made]),
-        ]
-        whole: StoredRecord = {**files.record, "warnings": [*notices, *record["warnings"]]}
-        beside_it = {suffix: files.content(suffix) for suffix in (*files.image_suffixes, "md", "bib", "evidence.html")}
-        saved = public_record(
-            whole,
-            write_texts(out, free.stem, {**beside_it, **made}, lambda paths: json_text(whole, paths), written.note),
-        )
-        for error in (failed[kind] for kind in wanted if kind in failed):
-            raise error
-        return saved
-
-    return await in_thread(write)
+    written = written_files(home)
+    suffixes = [*ALWAYS, *wanted, *(figure["file"].partition(".")[2] for figure in record["figures"])]
+    find_name = partial(free_file_name, out, name, suffixes, written, force=force)
+    while True:
+        free = find_name()
+        files = ResultFiles.of(record, home, free.stem, images, document)
+        beside = [kind for kind in FORMATS if kind not in wanted and os.path.lexists(out / f"{free.stem}.{kind}")]
+        ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
+        made: dict[str, bytes] = {}
+        failed: dict[str, ExportError] = {}
+        for target in (*wanted, *ours):
+            try:
+                made[target] = files.content(target)
+            except ExportError as problem:
+                failed[target] = problem
+        if free == find_name():  # unless edited meanwhile
+            break
+    formats_left = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
+    old = [file for file in formats_left if os.path.lexists(out / file)]
+    are_old = "is not of this run" if len(old) == 1 else "are not of this run"
+    notices = [
+        *free.notices(),
+        *([f"{', '.join(old)} {are_old}: kept as before."] if old else []),
+        *unshown_figures(files.figures, free.stem, ["md", *made]),
+    ]
+    whole: StoredRecord = {**files.record, "warnings": [*notices, *record["warnings"]]}
+    beside_it = {suffix: files.content(suffix) for suffix in (*files.image_suffixes, "md", "bib", "evidence.html")}
+    saved = public_record(
+        whole,
+        write_texts(out, free.stem, {**beside_it, **made}, lambda paths: json_text(whole, paths), written.note),
+    )
+    for error in (failed[kind] for kind in wanted if kind in failed):
+        raise error
+    return saved
 
 
 def free_file_name(

@@ -196,15 +196,8 @@ def complete_record(
 
 def _paper(paper: Paper) -> dict[str, Any]:
     """A paper's data for the report."""
-    return {
-        "title": paper.title,
-        "authors": list(paper.authors),
-        "year": paper.year,
-        "venue": paper.venue,
-        "doi": paper.doi,
-        **zotero_links(paper.bibtex),
-        "ocr_pages": list(paper.ocr_pages),
-    }
+    own = {"title": paper.title, "authors": list(paper.authors), "year": paper.year, "venue": paper.venue}
+    return {**own, "doi": paper.doi, **zotero_links(paper.bibtex), "ocr_pages": list(paper.ocr_pages)}
 
 
 _TOPIC: Final = "retractions"
@@ -213,32 +206,28 @@ _SHOWN: Final = 60
 
 def with_notices(record: StoredRecord, session: Session) -> StoredRecord:
     """Update a record with its papers' current status, and a warning for each unreliable one; blocks."""
-    papers = _papers_of(record, session.library)
-    statuses = session.library.metadata.statuses(papers.values())
-    return stored(_with_statuses(record, papers, statuses))
+    statuses = session.library.metadata.statuses(_papers_of(record, session.library).values())
 
+    def updated(record: Mapping[str, Any]) -> dict[str, Any]:
+        warnings = []
+        for key in sorted(_cited_keys(record)):
+            status = statuses.get(key, PublicationStatus())
+            if status.retracted:
+                warnings.append(f"Cites a retracted paper: {key}. {status.retraction_line()}")
+            elif status.label == "expression of concern":
+                warnings.append(f"Cites a paper with an expression of concern: {key}. {status.lines()[-1]}")
+        changed = {**record, "warnings": list(dict.fromkeys([*record.get("warnings", ()), *warnings]))}
+        if "sections" in record:
+            changed["sections"] = [updated(section) for section in record["sections"]]
+        if "papers" in (report := record.get("report") or {}):
+            shown = {
+                key: {**paper, **statuses.get(key, PublicationStatus()).as_dict()} if paper else paper
+                for key, paper in report["papers"].items()
+            }
+            changed["report"] = {**report, "papers": shown}
+        return changed
 
-def _with_statuses(
-    record: Mapping[str, Any], papers: Mapping[str, Paper], statuses: Mapping[str, PublicationStatus]
-) -> dict[str, Any]:
-    warnings = []
-    for key in sorted(_cited_keys(record)):
-        status = statuses.get(key, PublicationStatus())
-        if status.retracted:
-            warnings.append(f"Cites a retracted paper: {key}. {status.retraction_line()}")
-        elif status.label == "expression of concern":
-            warnings.append(f"Cites a paper with an expression of concern: {key}. {status.lines()[-1]}")
-    changed = {**record, "warnings": list(dict.fromkeys([*record.get("warnings", ()), *warnings]))}
-    if "sections" in record:
-        changed["sections"] = [_with_statuses(section, papers, statuses) for section in record["sections"]]
-    report = record.get("report")
-    if isinstance(report, dict) and "papers" in report:
-        shown = {
-            key: {**paper, **statuses.get(key, PublicationStatus()).as_dict()} if paper else paper
-            for key, paper in report["papers"].items()
-        }
-        changed["report"] = {**report, "papers": shown}
-    return changed
+    return stored(updated(record))
 
 
 def _cited_keys(record: Mapping[str, Any]) -> set[str]:

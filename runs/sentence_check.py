@@ -27,6 +27,7 @@ from ..citations.html_escaping import inert
 from ..citations.markers import marker_ids, normalise_markers, sentences
 from ..claims.claim_records import PassageRecord
 from ..documents import Evidence
+from ..documents.sandbox import in_thread
 from ..drafts.sentence_edits import sources_to_rewrite
 from ..drafts.written_draft import VerdictRecord, judge_text, sources_for, verdicts_from
 from ..experiment import Experiment, parse_experiment
@@ -49,7 +50,7 @@ from .edited_text import (
     find_text,
     quote_findings,
 )
-from .result_record import StoredRecord, stored
+from .result_record import StoredRecord
 
 Rewriting = Literal["shorter", "careful", "source"]
 REWRITINGS: Final[Mapping[Rewriting, str]] = {
@@ -148,13 +149,9 @@ class CurrentText:
         return {"marked": marked, "placed": bool(typed)}
 
 
-async def current_text(text: EditableText, session: Session) -> CurrentText:
-    """A finished text with the user's edits, as a reader sees it."""
-    record = await edited_record(text, session) if text.edits else stored(text.run.result or {})
-    return await asyncio.to_thread(_place_sentences, text, record)
-
-
-def _place_sentences(text: EditableText, record: StoredRecord) -> CurrentText:
+def current_text(text: EditableText, session: Session) -> CurrentText:
+    """A finished text with the user's edits, as a reader sees it; blocks."""
+    record = edited_record(text, session)
     now = text.as_now(record)
     pairs = zip(text.sections, now.sections, strict=True)
     places = [place for section, own in pairs for place in section.positions(own)]
@@ -272,7 +269,7 @@ async def check_sentence(
     marked: dict[str, Any] = {}
     seen = None
     if before is not None:
-        current = await current_text(text, session)
+        current = await in_thread(current_text, text, session)
         now = current.shown(position)
         if [*filter(str.isprintable, now)] != [*filter(str.isprintable, before)]:  # a page shows no signs of direction
             raise SentenceChangedError(position, now)
@@ -365,7 +362,7 @@ async def rewrite_sentence(run_id: str, position: int, words: str, how: Rewritin
     Raises `NotEditableError` without a chat model or another source, and `PausedError`.
     """
     text = await asyncio.to_thread(load_editable, session.home, run_id)
-    current = await current_text(text, session)
+    current = await in_thread(current_text, text, session)
     marked = (await asyncio.to_thread(current.marked, _plain(words), position))["marked"]
     at = text.sections.index(text.section_at(position))
     section = current.now.sections[at]

@@ -25,7 +25,7 @@ from ..settings.config import Settings
 from . import shared_calls
 from .access import MCP, People, needs_of, require_access
 from .guard import Guard
-from .mcp_transports import McpEndpoint, mcp_over_http
+from .mcp_server import McpEndpoint, mcp_over_http
 from .problems import handle_problems
 from .routes import (
     chat_completions,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from ..api import checking, ingesting, writing
+from ..api import checking, ingesting, running
 from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
 from ..api.serving import JobOrder, Session
 from ..errors import CiteloomError
@@ -188,7 +188,7 @@ class IngestJobs:
 async def check_arguments(request: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `acheck_prose` from a request; raises `InputError` for an invalid experiment."""
     experiment = request["experiment"]
-    return {**request, "experiment": experiment and await asyncio.to_thread(writing.parse_experiment, experiment)}
+    return {**request, "experiment": experiment and await asyncio.to_thread(running.parse_experiment, experiment)}
 
 
 def require_services(session: Session) -> None:

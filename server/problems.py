@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict
 
-from ..api import arguments, library_papers, results, stored_runs, writing
+from ..api import arguments, library_papers, results, running, stored_runs
 from ..api.evidence_tables import CellChangedError, UnknownTableError
 from ..api.messages import describe_invalid
 from ..api.run_texts import SentenceChangedError
@@ -78,7 +78,7 @@ class Problem(TypedDict):
     status: int
     detail: str
     help: NotRequired[str]
-    errors: NotRequired[list[writing.FieldProblem]]
+    errors: NotRequired[list[running.FieldProblem]]
     paused: NotRequired[Annotated[bool, results.Meaning("True when the same request resumes the run.")]]
     cell: NotRequired[Annotated[dict[str, Any], results.Meaning("The cell as it is stored, if an edit was refused.")]]
 
@@ -93,7 +93,7 @@ class ServerError(CiteloomError):
         *,
         help: str | None = None,
         retry_after: int | None = None,
-        errors: list[writing.FieldProblem] | None = None,
+        errors: list[running.FieldProblem] | None = None,
     ) -> None:
         super().__init__(message, help=help)
         self.status = status
@@ -125,7 +125,7 @@ def to_problem(error: BaseException) -> Problem:
     return record
 
 
-def problem(status: int, detail: str, *, help: str = "", errors: list[writing.FieldProblem] | None = None) -> Problem:
+def problem(status: int, detail: str, *, help: str = "", errors: list[running.FieldProblem] | None = None) -> Problem:
     title = STATUSES.get(status, ("Error",))[0]
     record: Problem = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     if help:
@@ -197,7 +197,7 @@ async def _answer(_: Request, error: Exception) -> Response:
 
 async def _answer_invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    errors: list[writing.FieldProblem] = [
+    errors: list[running.FieldProblem] = [
         {"field": ".".join(str(part) for part in item["loc"])[:_LONGEST], "message": describe_invalid(item)[:_LONGEST]}
         for item in error.errors()[:_MOST_ERRORS]
     ]

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Request
 
 from ..api import conversation, homes, people
-from ..api.serving import JobOrder, ServerRegistry, Session, join_servers, open_session
+from ..api.serving import JobOrder, ServerRegistry, Session, open_session
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from .ingest_jobs import IngestJobs
@@ -70,7 +70,7 @@ async def open_state(settings: Settings, home: homes.Home, options: ServerOption
 
     Raises `InputError` for an unusable home or settings, or a folder used by another server.
     """
-    member = await asyncio.to_thread(join_servers, home, options.address)
+    member = await asyncio.to_thread(lambda: home.prepare().join_servers(options.address))
     try:
         session = await asyncio.to_thread(open_session, settings, member.home)
         try:

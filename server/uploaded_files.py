@@ -21,7 +21,7 @@ from typing import BinaryIO, Final
 from pathvalidate import sanitize_filename
 from typing_extensions import TypedDict
 
-from ..api import homes, ingesting, serving, writing
+from ..api import homes, ingesting, running, serving
 from ..api.messages import megabytes
 from .problems import ServerError
 
@@ -96,7 +96,7 @@ class RefusedFile(TypedDict):
 
 
 def refuse_all(what: str, refused: Sequence[RefusedFile]) -> ServerError:
-    errors: list[writing.FieldProblem] = [{"field": item["name"], "message": item["reason"]} for item in refused]
+    errors: list[running.FieldProblem] = [{"field": item["name"], "message": item["reason"]} for item in refused]
     return ServerError(422, f"None of the {what}.", errors=errors)
 
 
@@ -106,7 +106,7 @@ MOST_PLOTS: Final = 50
 def plots_folder(home: homes.Home, upload_id: str) -> Path:
     """The local folder of a set of images, kept for another day; raises `ServerError` if unknown."""
     plots = home.plots()
-    if not writing.PLOT_SET.fullmatch(upload_id) or not plots.names(upload_id):
+    if not running.PLOT_SET.fullmatch(upload_id) or not plots.names(upload_id):
         raise ServerError(404, f"There are no uploaded plots {upload_id!r:.60}.", help="Upload the images again.")
     plots.fetch(upload_id)
     plots.publish(upload_id)
@@ -130,7 +130,7 @@ def store_plots(
         elif name.casefold() in {other.casefold() for other in taken}:
             reason = "has the same name as another image of this upload; rename one, also in the experiment"
         else:
-            reason = writing.image_problem(name, data)
+            reason = running.image_problem(name, data)
         if reason:
             refused.append(RefusedFile(name=name or "file", reason=reason))
         else:
@@ -144,12 +144,12 @@ def store_plots(
     return _store_images(images, home), sorted(images), refused
 
 
-def with_uploaded_plots(experiment: writing.Experiment, home: homes.Home, upload_id: str) -> writing.Experiment:
+def with_uploaded_plots(experiment: running.Experiment, home: homes.Home, upload_id: str) -> running.Experiment:
     """The experiment with images from a set, matched by file name, ignoring folders; blocks.
 
     A name shared by several plots matches none. Raises `ServerError` if there is no such set.
     """
-    bare = writing.without_plot_files(experiment)
+    bare = running.without_plot_files(experiment)
     if not upload_id:
         return bare
     folder = plots_folder(home, upload_id)
@@ -160,13 +160,13 @@ def with_uploaded_plots(experiment: writing.Experiment, home: homes.Home, upload
         name = _plot_name(written)
         return stored.get(name, "") if names[name] == 1 else ""
 
-    return writing.with_plot_files(bare, folder, uploaded, home.plots().reference)
+    return running.with_plot_files(bare, folder, uploaded, home.plots().reference)
 
 
 def tidy_plots(home: homes.Home) -> None:
     """Delete sets that no run uses and that were unused for a day; blocks."""
     plots = home.plots()
-    idle, before = set(plots.idle()), time.time() - writing.PLOTS_KEPT
+    idle, before = set(plots.idle()), time.time() - running.PLOTS_KEPT
     # Also copies of deleted sets, and broken uploads.
     folders = list(home.plots_folder.iterdir()) if home.plots_folder.is_dir() else []
     copies = [folder for folder in folders if folder.stat().st_mtime < before]

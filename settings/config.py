@@ -320,19 +320,18 @@ class Settings(BaseModel):
         """The first of the keys that is set, else OpenAI's; raises `ConfigurationError` if it may not be sent."""
         url: str = getattr(self, setting)
         usual = type(self).model_fields[setting].default or OPENAI_BASE_URL
-        address = key_trust.Address(url, setting, self.origin(setting), self._own.get(setting, usual))
         named = next((name for name in names if getattr(self, name) is not None), None)
         if named is not None:
-            key = key_trust.Key(getattr(self, named), f"CITELOOM_{named.upper()}", self.origin(named))
+            given = getattr(self, named), f"CITELOOM_{named.upper()}", self.origin(named)
+            where = url, setting, self.origin(setting), self._own.get(setting, usual)
         elif (ambient := ambient_key(url)) is not None:
             # OpenAI's own address is safe for its key, whoever set it.
-            key, address = (
-                key_trust.Key(ambient, "OPENAI_API_KEY", key_trust.ENVIRONMENT),
-                key_trust.Address(url, setting, key_trust.DEFAULT, url),
-            )
+            given = ambient, "OPENAI_API_KEY", key_trust.ENVIRONMENT
+            where = url, setting, key_trust.DEFAULT, url
         else:
             return None
-        key_trust.require_trusted(key, address, self._vouched)
+        key = key_trust.KeyForAddress(*given, *where)
+        key_trust.require_trusted(key, self._vouched)
         return key.secret
 
 

@@ -43,28 +43,30 @@ ApiKey = Annotated[SecretStr, AfterValidator(clean_key)]
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """An endpoint's address, its setting and origin, and the user's own value of that setting."""
+class KeyForAddress:
+    """A key with its variable and origin, and an endpoint's address with its setting, origin and the user's own value.
 
+    `own` is the user's own value of the setting.
+    """
+
+    secret: SecretStr
+    variable: str
+    key_origin: str
     url: str
     setting: str
     origin: str
     own: str
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key, its variable and origin."""
-
-    secret: SecretStr
-    variable: str
-    origin: str
+def user_folder(variable: str, default: str) -> Path:
+    """The user's folder of a kind, by the XDG base directory specification."""
+    named = Path(os.environ.get(variable, ""))
+    return named if named.is_absolute() else Path(default).expanduser()
 
 
 def user_configuration() -> Path:
     """The path of the user's own `citeloom.toml`, outside of any project; unusable without a user folder."""
-    named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    folder = named if named.is_absolute() else Path("~/.config").expanduser()
+    folder = user_folder("XDG_CONFIG_HOME", "~/.config")
     return (folder if folder.is_absolute() else Path(os.devnull)) / "citeloom" / FOLDER_TOML
 
 
@@ -73,25 +75,23 @@ def is_own(origin: str) -> bool:
     return origin not in _DISTANCE
 
 
-def require_trusted(key: Key, address: Address, vouched: Collection[str] = ()) -> None:
-    """Raise `ConfigurationError` if `key` may not go to `address`; `vouched`: marks of those used together before."""
-    variable = f"CITELOOM_{address.setting.upper()}"
-    host = host_of(address.url)
+def require_trusted(key: KeyForAddress, vouched: Collection[str] = ()) -> None:
+    """Raise `ConfigurationError` if a key may not go to its address; `vouched`: marks of those used together before."""
+    variable, host, origin = f"CITELOOM_{key.setting.upper()}", host_of(key.url), key.origin
     if not (
-        _DISTANCE.get(address.origin, 0) <= _DISTANCE.get(key.origin, 0)
-        or same_endpoint(address.url, address.own)
-        or (address.origin == RUN and key_mark(key.secret, address.url) in vouched)
+        _DISTANCE.get(origin, 0) <= _DISTANCE.get(key.key_origin, 0)
+        or same_endpoint(key.url, key.own)
+        or (origin == RUN and key_mark(key.secret, key.url) in vouched)
         # A request to the local LangGraph server may name another local server, as in Studio's form.
-        or (address.origin == CONTEXT and is_loopback(address.url))
+        or (origin == CONTEXT and is_loopback(key.url))
     ):
-        in_folder = address.origin in (DOTENV, FOLDER_TOML)
-        place = str(Path.cwd() / address.origin) if in_folder else address.origin[:1].upper() + address.origin[1:]
-        source = "the environment" if key.origin == ENVIRONMENT else key.origin
+        place = str(Path.cwd() / origin) if origin in (DOTENV, FOLDER_TOML) else origin[:1].upper() + origin[1:]
+        source = "the environment" if key.key_origin == ENVIRONMENT else key.key_origin
         raise ConfigurationError(
-            f"{place} names {host} as {address.setting}, but {key.variable} is from {source}: the key was not sent.",
-            help=f"If you trust {host} with it, set {variable}={shown_address(address.url)} in the environment.",
+            f"{place} names {host} as {key.setting}, but {key.variable} is from {source}: the key was not sent.",
+            help=f"If you trust {host} with it, set {variable}={shown_address(key.url)} in the environment.",
         )
-    if key.origin == ENVIRONMENT and urlsplit(address.url).scheme == "http" and not is_loopback(address.url):
+    if key.key_origin == ENVIRONMENT and urlsplit(key.url).scheme == "http" and not is_loopback(key.url):
         raise ConfigurationError(
             f"{variable}: {key.variable} would go to {host} unencrypted over http: the key was not sent.",
             help=f"Use https, or put a key for this server next to its address in {user_configuration()}.",

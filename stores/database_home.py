@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ConfigurationError
 from ..settings.addresses import DatabaseUrl, VectorsUrl
+from ..settings.key_trust import user_folder
 from ..table_columns import TypedTable
 from .home import Home, ServerRegistry, make_folders
 from .postgres.advisory_locks import DatabaseLock
@@ -45,7 +45,7 @@ class DatabaseHome(Home):
     @classmethod
     def at(cls, url: DatabaseUrl, vectors: VectorsUrl | None = None) -> DatabaseHome:
         """The home in the database, with its folder among the user's caches."""
-        return cls(_user_folder("XDG_CACHE_HOME", "~/.cache") / "citeloom" / url.mark, url, vectors)
+        return cls(user_folder("XDG_CACHE_HOME", "~/.cache") / "citeloom" / url.mark, url, vectors)
 
     @property
     def name(self) -> DatabaseUrl:
@@ -53,7 +53,7 @@ class DatabaseHome(Home):
 
     @property
     def data(self) -> Path:
-        return _user_folder("XDG_DATA_HOME", "~/.local/share") / "citeloom" / self.url.mark
+        return user_folder("XDG_DATA_HOME", "~/.local/share") / "citeloom" / self.url.mark
 
     def exists(self) -> bool:
         database = Database(self.url)
@@ -158,9 +158,3 @@ class DatabaseHome(Home):
         from .postgres.server_registry import DatabaseServerRegistry
 
         return DatabaseServerRegistry(self)
-
-
-def _user_folder(variable: str, default: str) -> Path:
-    """The user's folder of this kind, by the XDG base directory specification."""
-    named = Path(os.environ.get(variable, ""))
-    return named if named.is_absolute() else Path(default).expanduser()

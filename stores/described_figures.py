@@ -142,24 +142,15 @@ class DescribedFigures:
                 if figure.description and figure.vector and index is not None and index < counts.get(key, 0):
                     name = chunk_id(key, index)
                     figures[name] = (*figures.get(name, ()), figure)
-        pairs = [
-            (name, figure, decode_vector(figure.vector))
-            for name, of_chunk in sorted(figures.items())
-            for figure in of_chunk
-        ]
-        size = max((len(vector) for _, _, vector in pairs), default=0)
-        kept = [pair for pair in pairs if len(pair[2]) == size]
+        pairs = [(name, figure) for name, of_chunk in sorted(figures.items()) for figure in of_chunk]
+        decoded = [(name, figure, decode_vector(figure.vector)) for name, figure in pairs]
+        size = max((len(vector) for _, _, vector in decoded), default=0)
         if not size:
             return _Descriptions(tables=tables)
-        terms = tuple(Counter(analyze(figure.description)) for _, figure, _ in kept)
-        return _Descriptions(
-            tuple(name for name, _, _ in kept),
-            figures,
-            np.stack([vector for _, _, vector in kept]),
-            terms,
-            max(1.0, sum(words.total() for words in terms) / len(terms)),
-            tables,
-        )
+        names, kept, vectors = zip(*(each for each in decoded if len(each[2]) == size), strict=True)
+        terms = tuple(Counter(analyze(figure.description)) for figure in kept)
+        mean_length = max(1.0, sum(words.total() for words in terms) / len(terms))
+        return _Descriptions(names, figures, np.stack(vectors), terms, mean_length, tables)
 
 
 def _highest(scored: Iterable[tuple[str, float]]) -> dict[str, float]:

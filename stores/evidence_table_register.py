@@ -115,11 +115,10 @@ class EvidenceTableRegister(Register):
         """Store a table, or its new plan."""
         now = time.time()
         with self._tables.transaction() as connection:
-            began = connection.execute(
-                "SELECT begun_at FROM evidence_tables WHERE table_id = ?", (table_id,)
-            ).fetchone()
-            row = (table_id, question, dump_json(dict(plan)), began[0] if began else now, now)
-            connection.execute(EVIDENCE_TABLES.insert("update"), row)
+            row = (question, dump_json(dict(plan)), now)
+            connection.execute(EVIDENCE_TABLES.insert("ignore"), (table_id, *row, now))
+            change = "UPDATE evidence_tables SET question = ?, plan = ?, updated_at = ? WHERE table_id = ?"
+            connection.execute(change, (*row, table_id))
 
     def all(self) -> list[StoredTable]:
         """All tables, the latest first."""

@@ -1,21 +1,33 @@
-"""A home in a folder, and which home a command uses.
+"""A home in a folder with its locks, which home a command uses, and private copies of read-only ones.
 
 A folder may come from somebody else, so a home may only contain plain files that belong to the user.
+
+Two processes that write the same Chroma folder lose vectors without an error. The operating system releases a lock
+when its process ends for any reason; the holder's process id is stored next to it only for messages.
+
+SQLite, Chroma and tantivy all write even when reading: a log next to the database, a lock in the index. In a shared
+folder or a read-only mount they cannot, so readers work on a temporary copy for one command or one opened library.
 """
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import contextlib
+import errno
 import os
 import secrets
+import shutil
 import sqlite3
 import stat
-from collections.abc import Generator, Iterator, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
+from pathvalidate import sanitize_filename
 
 from ..errors import ConfigurationError, InputError
 from ..models.journal.journal_database import JOURNAL_TABLES, JournalFile
@@ -25,7 +37,6 @@ from ..sqlite import CHECKPOINTS_REMEDY, MEMORY_REMEDY, naming_damage, require_p
 from ..table_columns import TypedTable
 from .accounts import ACCOUNT_TABLES, ACCOUNTS_REMEDY
 from .home import RUN_TABLES, Home, Listener, PathBelow, ServerRegistry, UnsafeHomeError, make_folders
-from .local.lock import FolderLock, try_acquire
 from .metadata_store import METADATA_REMEDY, METADATA_TABLES
 from .run_register import PLOT_SET, PLOTS_KEPT
 from .server_jobs import FOLDER_SERVER_TABLES, JOBS, SERVER_REMEDY, SERVERS, ServerJobs
@@ -43,6 +54,94 @@ if TYPE_CHECKING:  # each command loads only what it needs
 HOME_NAME: Final = ".citeloom"
 _HOUR: Final = 3600.0
 _JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")  # https://sqlite.org/fileformat2.html#rollbackjournal
+
+
+_POLL_SECONDS: Final = 0.1
+_LONGEST_PID: Final = 20
+# Windows has neither flag, and does not let ordinary users create links.
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+class FolderLock:
+    """A lock in a home: the library's, or that of a run; instances exclude each other even within a process."""
+
+    def __init__(self, home: Home, name: str = "library") -> None:
+        stem = home.locks / sanitize_filename(name)
+        self._path = stem.with_name(f"{stem.name}.lock")
+        self._pid = stem.with_name(f"{stem.name}.pid")
+
+    def is_held(self) -> bool:
+        lock = self._lock()
+        if not try_acquire(lock):
+            return True
+        lock.release()
+        return False
+
+    def holder(self) -> int | None:
+        return self._written_pid() if self.is_held() else None
+
+    @contextlib.contextmanager
+    def try_held(self) -> Iterator[bool]:
+        lock = self._lock()
+        if not try_acquire(lock):
+            yield False
+            return
+        with self._naming_holder(lock):
+            yield True
+
+    @contextlib.asynccontextmanager
+    async def held(self, on_wait: Callable[[int | None], object] | None = None) -> AsyncIterator[None]:
+        lock, notified = self._lock(), on_wait is None
+        while not try_acquire(lock):
+            if on_wait is not None and not notified:
+                on_wait(self._written_pid())
+            notified = True
+            await asyncio.sleep(_POLL_SECONDS)
+        with self._naming_holder(lock):
+            yield
+
+    def _lock(self) -> FileLock:
+        # Not thread-local: a coroutine may finish on another thread than it started on.
+        return FileLock(self._path, thread_local=False)
+
+    @contextlib.contextmanager
+    def _naming_holder(self, lock: FileLock) -> Iterator[None]:
+        """Release an acquired lock after the block, during which this process is named beside it."""
+        try:
+            try:
+                descriptor = os.open(self._pid, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, 0o644)
+            except OSError as error:
+                raise _open_error(self._pid, error) from error
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(str(os.getpid()).encode())
+            yield
+        finally:
+            self._pid.unlink(missing_ok=True)
+            lock.release()
+
+    def _written_pid(self) -> int | None:
+        try:
+            with os.fdopen(os.open(self._pid, os.O_RDONLY | _NO_LINK), "rb") as file:
+                return int(file.read(_LONGEST_PID))
+        except (OSError, ValueError):
+            return None  # the holder has taken the lock but not yet written its id
+
+
+def try_acquire(lock: FileLock) -> bool:
+    try:
+        lock.acquire(timeout=0)  # does not follow links
+    except Timeout:
+        return False
+    except OSError as error:
+        raise _open_error(Path(lock.lock_file), error) from error
+    return True
+
+
+def _open_error(path: Path, error: OSError) -> Exception:
+    """The error for a lock file that cannot be opened: `UnsafeHomeError` for a link, else the OS error."""
+    if error.errno not in (errno.ELOOP, errno.ENXIO):
+        return error
+    return UnsafeHomeError(f"{path}: is a link or not a plain file.")
 
 
 @dataclass(frozen=True)
@@ -246,7 +345,12 @@ def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True, vect
         from .database_home import DatabaseHome
 
         return DatabaseHome.at(explicit, vectors)
-    root = absolute_path(explicit.expanduser()) if explicit is not None else nearest_folder()
+    if explicit is None:
+        here = Path.cwd()
+        homes = (folder / HOME_NAME for folder in (here, *here.parents))
+        root = next((home for home in homes if home.is_dir()), here / HOME_NAME)
+    else:
+        root = absolute_path(explicit.expanduser())
     if vectors is not None:
         raise ConfigurationError(
             f"CITELOOM_VECTORS ({vectors}) works with a library in PostgreSQL only, but the home is a folder ({root}).",
@@ -256,12 +360,6 @@ def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True, vect
         require_own(root)
     require_plain_files(root)
     return FolderHome(root)
-
-
-def nearest_folder() -> Path:
-    """The nearest `.citeloom` in this folder or its parents, else a new one here."""
-    here = Path.cwd()
-    return next((each / HOME_NAME for each in (here, *here.parents) if (each / HOME_NAME).is_dir()), here / HOME_NAME)
 
 
 def require_own(root: Path) -> None:
@@ -274,10 +372,8 @@ def require_own(root: Path) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise UnsafeHomeError(f"{root}: is a link to {root.readlink()}.", help=named)
     if hasattr(os, "getuid") and status.st_uid != os.getuid():
-        import pwd
-
         try:
-            owner = pwd.getpwuid(status.st_uid).pw_name
+            owner = root.owner()
         except KeyError:
             owner = str(status.st_uid)
         raise UnsafeHomeError(f"{root}: belongs to user {owner}, not to you.", help=named)
@@ -305,3 +401,57 @@ def require_plain_files(root: Path) -> None:
                                 raise UnsafeHomeError(f"{entry.path}: would make SQLite delete another file.")
         except OSError:
             continue  # deleted since it was listed, or unreadable: whoever needs it reports that
+
+
+_FOLDERS: Final = ("chroma", "fulltext")
+_LIBRARY_FILES: Final = ("catalog.sqlite", "metadata.sqlite")
+_FILES: Final = (*_LIBRARY_FILES, "memory.sqlite", "runs.sqlite", "checkpoints.sqlite", "journal.sqlite")
+_LOGS: Final = ("", "-wal", "-journal")  # files that SQLite may create next to a database
+_COPY_TRIES: Final = 3  # another process may be writing during the copy
+
+
+def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool, records: bool = False) -> Home:
+    """The home itself, or a private copy if it is not writable; `on_notice` is then called with a message.
+
+    Copies papers, passages and indexes of a `library`, and `records`: runs, conversations and the journal. Raises
+    `InputError` if it is unreadable, or keeps changing during the copy.
+    """
+    if not isinstance(home, FolderHome) or not home.exists() or is_writable(home):
+        return home
+    root = Path(tempfile.mkdtemp(prefix="citeloom-read-only-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    names = [f"{file}{log}" for file in _FILES if records or file in _LIBRARY_FILES for log in _LOGS]
+    names += _FOLDERS if library else ()
+    for _ in range(_COPY_TRIES):
+        before = _state(home.root, names)
+        try:
+            shutil.rmtree(root)
+            root.mkdir(0o700)
+            for path in before:
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(home.root / path, root / path)
+        except OSError as error:
+            message = f"{error.filename or home.root}: cannot be read ({error.strerror})."
+            raise InputError(message, help="Ask its owner to make the library readable for you.") from error
+        if _state(home.root, names) == before:
+            on_notice(f"{home.root} is read-only: working on a private copy that is deleted at the end.")
+            return FolderHome(root, copy_of=home.root)
+    raise InputError(f"{home.root}: is being written by another process.", help="Run the same command again.")
+
+
+def discard_copy(home: Home) -> None:
+    """Delete a private copy; does nothing for any other home."""
+    if home.copy_of is not None:
+        shutil.rmtree(home.root, ignore_errors=True)
+
+
+def is_writable(home: FolderHome) -> bool:
+    """Whether this process can write the home and the databases in it."""
+    places = (home.root, home.catalog, home.metadata, home.chroma, home.chroma / "chroma.sqlite3", home.fulltext)
+    return all(os.access(place, os.W_OK) for place in places if place.exists())
+
+
+def _state(root: Path, names: list[str]) -> dict[Path, tuple[int, int]]:
+    """Size and time of the files with these names, or in folders with these names."""
+    paths = [path for name in names for path in (root / name, *sorted((root / name).rglob("*"))) if path.is_file()]
+    return {path.relative_to(root): ((status := path.stat()).st_size, status.st_mtime_ns) for path in paths}

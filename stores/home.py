@@ -287,20 +287,14 @@ class ServerRegistry(ABC):
 
 def make_folders(home: Home) -> None:
     """Create a home's folders and check that they are writable, else remove them and raise `InputError`."""
-    made: list[Path] = []
+    missing: list[Path] = []
     try:
-        for folder in (home.root, home.locks):
-            for missing in reversed([each for each in (folder, *folder.parents) if not each.is_dir()]):
-                try:
-                    missing.mkdir()
-                    made.append(missing)
-                except FileExistsError:
-                    if not missing.is_dir():  # else another process has just created it
-                        raise NotADirectoryError(20, f"{missing} is a file", str(missing)) from None
+        missing += [folder for folder in (home.locks, *home.locks.parents) if not folder.exists()]
+        home.locks.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=home.root, prefix=".write-test-"):
             pass
     except OSError as error:
-        for folder in reversed(made):
+        for folder in missing:
             with contextlib.suppress(OSError):
                 folder.rmdir()
         reason = error.strerror or type(error).__name__

@@ -17,20 +17,10 @@ from ..documents.figures import PaperFigure
 from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
+from . import store_protocols as protocols
 from .home import Home
 from .paper_catalog import Change, CurrentRecords, PaperRecord
-from .store_protocols import (
-    FullTextError,
-    LibraryStores,
-    NearPaper,
-    ScopedSearch,
-    Scored,
-    SearchLimits,
-    VectorStoreError,
-    repeat_until_stable,
-    split_ids,
-    text_scope,
-)
+from .store_protocols import LibraryStores, Scored
 from .text_analysis import FULLTEXT_VERSION
 
 if TYPE_CHECKING:
@@ -62,7 +52,7 @@ class Library:
         self.fulltext.close()
 
     @functools.cached_property
-    def _nearest(self) -> ScopedSearch:
+    def _nearest(self) -> protocols.ScopedSearch:
         return self.stores.search(self.records)
 
     @functools.cached_property
@@ -120,7 +110,7 @@ class Library:
                 on_notice(f"Building the full-text index of {counted(self.chunk_count(), 'chunk')}; this is done once.")
             try:
                 return self.finish_staged() if held else []
-            except (FullTextError, VectorStoreError):
+            except (protocols.FullTextError, protocols.VectorStoreError):
                 return []  # reported when that store is read; `doctor` must be able to open the library
 
     def _has_fulltext(self) -> bool:
@@ -259,29 +249,29 @@ class Library:
             total += row.tokens
         return self.chunks(taken)
 
-    def nearest_ids(self, vector: Vector, k: int, **limits: Unpack[SearchLimits]) -> Scored:
+    def nearest_ids(self, vector: Vector, k: int, **limits: Unpack[protocols.SearchLimits]) -> Scored:
         """Ids and cosines (-1 to 1) of the `k` nearest chunks, best first; fewer when the scope holds fewer.
 
         A chunk's cosine is the higher of its text's and that of the description of a figure it captions.
         """
-        scope = text_scope(limits, self.records)
+        scope = protocols.text_scope(limits, self.records)
         return self.described.near(self._nearest.ids(vector, k, scope), vector, k, scope)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""
         return self.described.nearest(self._nearest.cosines(vector, ids), vector)
 
-    def matching(self, terms: Sequence[str], k: int, **limits: Unpack[SearchLimits]) -> Scored:
+    def matching(self, terms: Sequence[str], k: int, **limits: Unpack[protocols.SearchLimits]) -> Scored:
         """Ids and BM25 scores of the `k` chunks that best match the terms (see `analyze`), best first.
 
         Raises `FullTextError` if the index is missing or cannot be read.
         """
         if self.stores.last_seen_revision() is not None:
-            within = text_scope(limits, self.records)
+            within = protocols.text_scope(limits, self.records)
             return self.described.matching(self.fulltext.search(terms, k, within), terms, k, within)
 
         def search(records: Mapping[str, PaperRecord]) -> Scored:
-            asked, within = k, text_scope(limits, lambda: records)
+            asked, within = k, protocols.text_scope(limits, lambda: records)
             while records:
                 found = self.fulltext.search(terms, asked, within)
                 present = present_ids(records, (identifier for identifier, _ in found))
@@ -291,14 +281,14 @@ class Library:
                 asked *= 2  # hits of papers that another process is writing must not displace ready ones
             return []
 
-        return repeat_until_stable(self.records, search)
+        return protocols.repeat_until_stable(self.records, search)
 
-    def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
+    def nearest_papers(self, vector: Vector, k: int) -> list[protocols.NearPaper]:
         """The `k` papers with the nearest summary or passage of a note; best first."""
         return self._nearest.papers(vector, k)
 
 
 def present_ids(records: Mapping[str, PaperRecord], ids: Iterable[str]) -> set[str]:
     """The ids that belong to chunks of ready papers."""
-    places = split_ids(ids)
+    places = protocols.split_ids(ids)
     return {chunk_id(key, index) for key, index in places if key in records and index < records[key].chunk_count}

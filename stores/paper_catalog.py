@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypeVar, get_args
 
 from ..documents import Category, Chunk, Paper, Section, chunk_id
 from ..documents.figures import PaperFigure
-from ..documents.notes import Note
+from ..documents.types import Note
 from ..models.embeddings.protocol import Vector, Vectors
 from ..plurals import counted
 from ..table_columns import BLOB, FLAG, TEXT, TypedTable, WrongValueError, choice, dump_json, integer, optional, shaped
@@ -172,19 +172,10 @@ PAPERS: Final = TypedTable(
     "papers",
     ("key",),
     _KEY
-    | {
-        "state": choice("ready", "indexing"),
-        "record": shaped("a paper's record", Paper),
-        "content_hash": TEXT,
-        "metadata_hash": TEXT,
-        "chunking": TEXT,
-        "summary": TEXT,
-        "summary_kind": choice(*get_args(SummaryKind)),
-        "chunk_count": integer(),
-        "note": optional(replace(NOTE, source="notes.note")),
-        "version": replace(TEXT, source="figures.version"),
-        "figures_version": TEXT,
-    },
+    | {"state": choice("ready", "indexing"), "record": shaped("a paper's record", Paper), "content_hash": TEXT}
+    | {"metadata_hash": TEXT, "chunking": TEXT, "summary": TEXT, "summary_kind": choice(*get_args(SummaryKind))}
+    | {"chunk_count": integer(), "note": optional(replace(NOTE, source="notes.note"))}
+    | {"version": replace(TEXT, source="figures.version"), "figures_version": TEXT},
 )
 RECORD_COLUMNS: Final = "key, record, metadata_hash, chunking, summary, summary_kind, chunk_count"
 CATEGORY: Final = choice(*map(int, Category), by=Category)

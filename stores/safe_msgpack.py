@@ -21,19 +21,16 @@ from ..sqlite import CHECKPOINTS_REMEDY, DamagedFileError
 _ENCODINGS: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
 # What reading a checkpoint of another shape raises.
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-_MESSAGES: Final = {"ai": "AIMessage", "human": "HumanMessage", "system": "SystemMessage", "tool": "ToolMessage"}
-# The types in a run's state besides plain values; LangGraph adds `Send`, `Interrupt` and `Command`.
-_TYPES: Final = frozenset(
-    {
-        *((f"langchain_core.messages.{kind}", name) for kind, name in _MESSAGES.items()),
-        ("langchain_core.messages.modifier", "RemoveMessage"),
-        *(("langgraph.types", name) for name in ("Overwrite", "Send", "Interrupt", "Command")),
-        *(("builtins", name) for name in ("set", "frozenset")),
-        ("collections", "deque"),
-        *(("datetime", name) for name in ("datetime", "date", "time", "timedelta", "timezone")),
-        ("uuid", "UUID"),
-    }
-)
+# The types in a run's state besides plain values, by module; LangGraph adds `Send`, `Interrupt` and `Command`.
+_TYPES: Final = {
+    **{f"langchain_core.messages.{kind.lower()}": {f"{kind}Message"} for kind in ("AI", "Human", "System", "Tool")},
+    "langchain_core.messages.modifier": {"RemoveMessage"},
+    "langgraph.types": {"Overwrite", "Send", "Interrupt", "Command"},
+    "builtins": {"set", "frozenset"},
+    "collections": {"deque"},
+    "datetime": {"datetime", "date", "time", "timedelta", "timezone"},
+    "uuid": {"UUID"},
+}
 
 
 class PlainCheckpoints(BaseCheckpointSaver[str]):
@@ -100,7 +97,7 @@ def _foreign_types(content: bytes) -> list[str]:
     def look(code: int, data: bytes) -> None:
         value = ormsgpack.unpackb(data, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
         # Two kinds are plain values without a named type.
-        if code not in (EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY) and tuple(value[:2]) not in _TYPES:
+        if code not in (EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY) and value[1] not in _TYPES.get(value[0], ()):
             foreign.append(".".join(map(str, value[:2])))
 
     ormsgpack.unpackb(content, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)

@@ -192,10 +192,7 @@ class ServerJobs(Register):
         sizes = "SELECT sum(size) FROM server_events WHERE job = id AND server_events.epoch = server_jobs.epoch"
         size = f"CAST(coalesce(({sizes}), 0) AS bigint) AS events"
         rows = self._read(JOBS, f"SELECT id, kind, request, epoch, state, {size} FROM server_jobs {condition}", *values)
-        return [
-            JobEntry(JobOrder(row["id"], row["kind"], row["request"]), row["epoch"], row["state"], row["events"])
-            for row in rows
-        ]
+        return [JobEntry(_order(row), row["epoch"], row["state"], row["events"]) for row in rows]
 
     def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
         """The events of a job after the first `seen` of this epoch; None once they are deleted."""
@@ -214,8 +211,8 @@ class ServerJobs(Register):
     def request_stop(self, job_id: str) -> None:
         """Ask the server that works on a job to stop it."""
         if self.shared:
-            stop = "UPDATE server_jobs SET stop_requested = 1 WHERE id = ? AND ended_at IS NULL"
             with self._tables.transaction() as connection:
+                stop = "UPDATE server_jobs SET stop_requested = 1 WHERE id = ? AND ended_at IS NULL"
                 connection.execute(stop, (job_id,))
                 self._notify(connection, [job_id])
 
@@ -237,12 +234,12 @@ class ServerJobs(Register):
             deadly = [row["id"] for row in rows if self.shared and row["moves"] > _MOST_MOVES]
             connection.executemany(fail, [(job_id,) for job_id in deadly])
         oldest_first = sorted(rows, key=lambda row: float(row["started_at"]))
-        return [JobOrder(row["id"], row["kind"], row["request"]) for row in oldest_first if row["id"] not in deadly]
+        return [_order(row) for row in oldest_first if row["id"] not in deadly]
 
     def release(self, job_id: str) -> None:
         """Release a claimed job so that any server can start it."""
-        released = "id = ? AND server = ? AND ended_at IS NULL"
-        self._write(f"UPDATE server_jobs SET server = '' WHERE {released}", job_id, self._server)
+        release = "UPDATE server_jobs SET server = '' WHERE id = ? AND server = ? AND ended_at IS NULL"
+        self._write(release, job_id, self._server)
 
     def release_all(self) -> None:
         """Leave all unfinished jobs to the other servers."""
@@ -250,8 +247,7 @@ class ServerJobs(Register):
 
     def unfinished(self) -> set[str]:
         """The ids of the jobs that a server is working on or will resume."""
-        rows = self._read(JOBS, "SELECT id FROM server_jobs WHERE ended_at IS NULL")
-        return {row["id"] for row in rows}
+        return {row["id"] for row in self._read(JOBS, "SELECT id FROM server_jobs WHERE ended_at IS NULL")}
 
     def forget(self, job_id: str, *, shared: bool) -> None:
         """Delete a job with its events and idempotency keys, unless servers share jobs and one is working on it."""
@@ -266,9 +262,8 @@ class ServerJobs(Register):
 
     def stop_requests(self, connection: TableConnection) -> list[str]:
         """The jobs of this server that another was asked to stop."""
-        requested = "server = ? AND ended_at IS NULL AND stop_requested = 1"
-        rows = connection.execute(f"SELECT id FROM server_jobs WHERE {requested}", (self._server,))
-        return [row[0] for row in rows.fetchall()]
+        query = "SELECT id FROM server_jobs WHERE server = ? AND ended_at IS NULL AND stop_requested = 1"
+        return [row[0] for row in connection.execute(query, (self._server,)).fetchall()]
 
     def orphaned(self, connection: TableConnection) -> bool:
         """Whether there are unfinished jobs whose server is gone."""
@@ -291,6 +286,10 @@ class ServerJobs(Register):
         if self._notify_others is not None:
             for job_id in dict.fromkeys(jobs):
                 self._notify_others(connection, job_id)
+
+
+def _order(row: dict[str, Any]) -> JobOrder:
+    return JobOrder(row["id"], row["kind"], row["request"])
 
 
 class RequestKeys(Register):

@@ -211,26 +211,21 @@ class ChunkVectors(Protocol):
         return
 
 
-def read_change(record: PaperRecord, vectors: ChunkVectors) -> Change | None:
+def read_change(record: PaperRecord, store: ChunkVectors) -> Change | None:
     """The change that would add a paper with its stored texts and vectors; None if any of them is missing."""
     import numpy as np
 
     key = record.paper.key
     ids, places = ([chunk_id(key, at) for at in range(size)] for size in (record.chunk_count, record.passage_count))
-    chunks, rows = vectors.get_chunks(ids), vectors.get_vectors(ids)
-    summary, notes = vectors.get_vectors([key], "summaries"), vectors.get_vectors(places, "notes")
+    chunks, rows = store.get_chunks(ids), store.get_vectors(ids)
+    summary, notes = store.get_vectors([key], "summaries"), store.get_vectors(places, "notes")
     if len(chunks.keys() & rows) < len(ids) or not summary or len(notes) < len(places):
         return None
-    nothing = np.zeros((0, 0), np.float32)
-    return Change(
-        key=key,
-        record=record,
-        sections=(),
-        chunks=tuple(chunks[name] for name in ids),
-        vectors=np.stack([rows[name] for name in ids]) if ids else nothing,
-        summary_vector=summary[key],
-        note_vectors=np.stack([notes[place] for place in places]) if places else nothing,
+    vectors, note_vectors = (
+        np.stack([found[name] for name in names]) if names else np.zeros((0, 0), np.float32)
+        for found, names in ((rows, ids), (notes, places))
     )
+    return Change(key, record, (), tuple(chunks[name] for name in ids), vectors, summary[key], note_vectors)
 
 
 class WordIndex(Protocol):

@@ -24,15 +24,9 @@ def make_analyzer() -> TextAnalyzer:
     """The analyzer of indexed texts and of queries: lowercased, ASCII-folded, stemmed, without English stop words."""
     from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
-    return (
-        TextAnalyzerBuilder(Tokenizer.simple())
-        .filter(Filter.remove_long(_LONGEST_WORD))
-        .filter(Filter.lowercase())
-        .filter(Filter.ascii_fold())
-        .filter(Filter.stopword("english"))
-        .filter(Filter.stemmer("english"))
-        .build()
-    )
+    builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(_LONGEST_WORD))
+    builder = builder.filter(Filter.lowercase()).filter(Filter.ascii_fold())
+    return builder.filter(Filter.stopword("english")).filter(Filter.stemmer("english")).build()
 
 
 def analyze(text: str) -> list[str]:

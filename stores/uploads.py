@@ -124,13 +124,7 @@ UPLOADS: Final = TypedTable(
 class SharedUploads(Uploads):
     """The uploads of a library in a database, with copies below `root`; idle after an hour by default."""
 
-    def __init__(
-        self,
-        database: Database,
-        root: Path,
-        ids: re.Pattern[str],
-        idle_after: float = _HOUR,
-    ) -> None:
+    def __init__(self, database: Database, root: Path, ids: re.Pattern[str], idle_after: float = _HOUR) -> None:
         busy = "SELECT id FROM server_jobs WHERE kind = 'ingest' AND ended_at IS NULL"
         super().__init__(root, ids, idle_after, lambda: {name for (name,) in self._rows(busy)})
         self._database = database
@@ -202,8 +196,8 @@ class SharedUploads(Uploads):
         if target.is_file():
             return target
         with self._database.transaction() as connection:
-            count = "SELECT count(*) FROM uploads WHERE upload = %s AND name = %s"
-            (parts,) = connection.execute(count, (upload, name)).fetchone()
+            where = "FROM uploads WHERE upload = %s AND name = %s"
+            (parts,) = connection.execute(f"SELECT count(*) {where}", (upload, name)).fetchone()
             if not parts:
                 return target
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -211,7 +205,7 @@ class SharedUploads(Uploads):
                 for cut_off in self._root.glob(".fetched-*"):
                     if cut_off.stat().st_mtime < time.time() - _HOUR:
                         cut_off.unlink()
-            query = f"SELECT {', '.join(UPLOADS.columns)} FROM uploads WHERE upload = %s AND name = %s AND part = %s"
+            query = f"SELECT {', '.join(UPLOADS.columns)} {where} AND part = %s"
             descriptor, written = tempfile.mkstemp(dir=self._root, prefix=".fetched-")
             try:
                 with os.fdopen(descriptor, "wb") as file:

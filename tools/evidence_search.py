@@ -6,6 +6,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from operator import itemgetter
 from typing import Final
 
 from ..documents import Category
@@ -205,10 +207,9 @@ def group_windows(windows: Sequence[Window], tokens: int) -> list[list[Window]]:
 
     A paper's windows share a call if they fit, so that its findings are weighed against each other.
     """
-    papers: dict[str, list[Window]] = {}
-    for window in windows:
-        papers.setdefault(window.paper.key, []).append(window)
-    pieces = [piece for key in sorted(papers) for piece in _pack([[window] for window in papers[key]], tokens)]
+    keys = sorted({window.paper.key for window in windows})
+    of_papers = ([[window] for window in windows if window.paper.key == key] for key in keys)
+    pieces = [piece for own in of_papers for piece in _pack(own, tokens)]
     return [
         sorted(group, key=lambda window: (window.paper.key, window.chunks[0].index)) for group in _pack(pieces, tokens)
     ]
@@ -238,11 +239,9 @@ async def nearest_chunks(library: Library, queries: Sequence[str], chunk_ids: Se
     """The `k` chunks nearest to any of the queries, best first; chunks that are gone are left out."""
     if not chunk_ids:
         return []
-    nearness: dict[str, float] = {}
-    for query in queries:
-        vector = await library.embedding.embed_query(query)
-        for name, cosine in (await asyncio.to_thread(library.cosines, vector, chunk_ids)).items():
-            nearness[name] = max(cosine, nearness.get(name, -1.0))
+    vectors = await gather_all(map(library.embedding.embed_query, queries))
+    found = [(await asyncio.to_thread(library.cosines, vector, chunk_ids)).items() for vector in vectors]
+    nearness = dict(sorted(chain.from_iterable(found), key=itemgetter(1)))
     return sorted(nearness, key=lambda name: (-nearness[name], name))[:k]
 
 

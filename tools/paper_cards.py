@@ -143,9 +143,7 @@ def nearest_findings(
     For a question that no passage helps to answer. The papers are those `named`, then those with the nearest windows;
     none of these findings helps with the need, so their score is 0.
     """
-    cosines: dict[str, float] = {}
-    for window in windows:
-        cosines[window.paper.key] = max(window.vector_score, cosines.get(window.paper.key, 0.0))
+    cosines = {window.paper.key: window.vector_score for window in sorted(windows, key=lambda one: one.vector_score)}
     keys = [key for key in named if key in {paper.key for paper in library.papers()}]
     found: list[FoundEvidence] = []
     for key in list(dict.fromkeys([*keys, *sorted(cosines, key=lambda key: -cosines[key])]))[:most]:

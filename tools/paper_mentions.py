@@ -23,6 +23,7 @@ _DOI_LIKE = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?10\.\d{4,9}/\S+
 _KEY_LIKE = re.compile(r"[^\s\[\](){}<>\"“”‘,;?!]+|[A-Za-z][A-Za-z0-9_:.+/-]*")
 _ASCII_RUN = re.compile(r"[A-Za-z][A-Za-z0-9_:.+/-]*")
 _WHOLE = re.compile(r"(?s).+")
+_BRACKETED = re.compile(r"\[[^\[\]]*+\]\s*+\Z")
 _NAME_YEAR = re.compile(r"([a-z][a-z'-]*)((?:1[5-9]|20|21)\d\d)[a-z]*")
 _LONGEST_TITLE = 500  # characters
 _LONG_TITLE = 6  # minimum words of a title that is recognised without quotes or capitals
@@ -94,14 +95,9 @@ def _blank(text: str, start: int, end: int) -> str:
 
 def _by_doi(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
     known = {paper.doi.lower(): paper.key for paper in papers if paper.doi}
-    found: set[str] = set()
-    rest = question
-    for match in _DOI_LIKE.finditer(question):
-        doi = find_doi(match.group().rstrip("?!'’”]"))
-        if doi in known:
-            found.add(known[doi])
-        rest = _blank(rest, match.start(), match.end())
-    return found, rest
+    dois = (find_doi(match.group().rstrip("?!'’”]")) for match in _DOI_LIKE.finditer(question))
+    found = {known[doi] for doi in dois if doi in known}
+    return found, _DOI_LIKE.sub(lambda match: " " * len(match.group()), question)
 
 
 def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
@@ -135,7 +131,7 @@ def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
 def _by_title(question: str, papers: Sequence[Paper], used_elsewhere: OtherUse) -> tuple[set[str], str]:
     forms: dict[tuple[str, ...], list[_Title]] = {}
     for paper in papers:
-        whole = _without_bracket(paper.title)
+        whole = _BRACKETED.sub("", paper.title)
         for written in dict.fromkeys([whole, whole.split(":")[0]]):
             if words := _title_words(written):
                 forms.setdefault(words, []).append(_Title(paper.key, words, written.strip()))
@@ -156,12 +152,6 @@ def _by_title(question: str, papers: Sequence[Paper], used_elsewhere: OtherUse) 
             found.add(title.key)
             rest = _blank(rest, *span)
     return found, rest
-
-
-def _without_bracket(title: str) -> str:
-    whole = title.rstrip()
-    start = whole.find("[", whole.rfind("]", 0, -1) + 1) if whole.endswith("]") else -1
-    return whole[:start].rstrip() if start >= 0 else title
 
 
 def _words(text: str) -> list[_QuestionWord]:
@@ -302,39 +292,48 @@ def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], t
     """The authors named, and the years that are not next to any of them."""
     mentions: list[_Mention] = []
     loose: list[int] = []
+    lowered = [token.lower() for token in tokens]
     longest = max((len(name.split()) for name in known), default=0)
     index = 0
     while index < len(tokens):
         name, after = _name_at(tokens, index, known, longest)
         if name is None:
             year = _YEAR.fullmatch(tokens[index])
-            if year and not _in_a_range(tokens, index):
-                loose.append(int(year.group(1)))
+            loose += [int(year[1])] if year and not _in_a_range(lowered, index) else []
             index += 1
             continue
-        names, before = [name], tokens[index - 1].lower() if index else ""
+        names, before = [name], lowered[index - 1] if index else ""
         while True:  # the names that follow, separated by "and" or commas
             step = index = after
-            while step < len(tokens) and tokens[step].lower() in _JOINS:
+            while step < len(tokens) and lowered[step] in _JOINS:
                 step += 1
             name, after = _name_at(tokens, step, known, longest) if step > index else (None, index)
             if name is None:
                 break
             names.append(name)
-        mention, index = _complete_mention(tokens, tuple(names), index, before)
-        mentions.append(mention)
+        following, possessive = lowered[index : index + 2], lowered[index - 1].endswith(("'s", "’s", "s'", "s’"))
+        and_others = following in _OTHERS
+        marked = following[:1] and (
+            following[0] in _AFTER_A_PERSON or (before == "the" and following[0] in _OF_A_PERSON)
+        )
+        person = and_others or possessive or len(names) > 1 or before in _BEFORE_A_PERSON or bool(marked)
+        index += 2 if and_others else 0
+        years: list[int] = []
+        for place, token in enumerate(lowered[index:], index):
+            if _YEAR.fullmatch(token):
+                years.append(int(token[:4]))
+                index = place + 1
+            elif token not in _BETWEEN_YEARS:
+                break
+        mentions.append(_Mention(tuple(names), tuple(years), and_others, person))
     return mentions, tuple(loose)
 
 
-def _in_a_range(tokens: Sequence[str], index: int) -> bool:
+def _in_a_range(lowered: Sequence[str], index: int) -> bool:
     """True when a year limits a period: "since 2015", "from 2015 to 2020", "between 2015 and 2020"."""
-    before = [token.lower() for token in tokens[max(0, index - 3) : index]]
-    following = [token.lower() for token in tokens[index + 1 : index + 3]]
-    if before[-1:] and before[-1] in _BOUNDS:
-        return True
-    opens = bool(following) and following[0] in _RANGE and len(following) == 2 and bool(_YEAR.fullmatch(following[1]))
-    closes = len(before) >= 2 and before[-1] in _RANGE and bool(_YEAR.fullmatch(before[-2]))
-    return opens or closes
+    ends = (lowered[max(0, index - 2) : index], lowered[index + 1 : index + 3][::-1])
+    joined = any(len(end) == 2 and end[1] in _RANGE and _YEAR.fullmatch(end[0]) for end in ends)
+    return joined or (index > 0 and lowered[index - 1] in _BOUNDS)
 
 
 def _name_at(tokens: Sequence[str], index: int, known: set[str], longest: int) -> tuple[str | None, int]:
@@ -353,27 +352,3 @@ def _name_at(tokens: Sequence[str], index: int, known: set[str], longest: int) -
         if written[-1][:1].isupper() or cited:
             return name, index + size
     return None, index
-
-
-def _complete_mention(tokens: Sequence[str], names: tuple[str, ...], index: int, before: str) -> tuple[_Mention, int]:
-    """The mention with "et al." and the years that directly follow it."""
-    following = [token.lower() for token in tokens[index : index + 3]]
-    and_others = following[:2] in _OTHERS
-    possessive = tokens[index - 1].endswith(("'s", "’s", "s'", "s’"))
-    person = (
-        and_others
-        or possessive
-        or len(names) > 1
-        or before in _BEFORE_A_PERSON
-        or (bool(following) and following[0] in _AFTER_A_PERSON)
-        or (before == "the" and bool(following) and following[0] in _OF_A_PERSON)
-    )
-    index += 2 if and_others else 0
-    years: list[int] = []
-    for place, token in enumerate(tokens[index:], index):
-        if _YEAR.fullmatch(token):
-            years.append(int(token[:4]))
-            index = place + 1
-        elif token.lower() not in _BETWEEN_YEARS:
-            break
-    return _Mention(names, tuple(years), and_others, person), index

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any, Final
 
@@ -80,9 +80,7 @@ def search_papers(
     terms = list(dict.fromkeys(analyze(query)))[:_LONGEST_QUERY]
     matching = library.matching(terms, _MOST_CHUNKS, years=years)
     rarity = library.fulltext.rarity(terms) if matching else {}
-    best: dict[str, tuple[str, float]] = {}
-    for identifier, score in matching:
-        best.setdefault(split_chunk_id(identifier)[0], (identifier, score))
+    best = {split_chunk_id(name)[0]: (name, score) for name, score in reversed(matching)}
     top = max((score for _, score in best.values()), default=1.0)
     papers = {paper.key: paper for paper in library.papers()}  # without papers that another process is changing
     weighed = {
@@ -185,23 +183,19 @@ class Passage:
 
 def merge_chunks(chunks: Iterable[Chunk]) -> list[Passage]:
     """Passages of chunks of one paper, given in reading order."""
-    runs: list[list[Chunk]] = []
+    passages: list[Passage] = []
+    last: Chunk | None = None
     for chunk in chunks:
-        last = runs[-1][-1] if runs else None
         # If chunks are short, this one may also overlap with the last but one.
         if last and same_section(last, chunk) and (chunk.index == last.index + 1 or chunk.start < last.end):
-            runs[-1].append(chunk)
+            one = passages[-1]
+            more = chunk.text[one.end - chunk.start :] if chunk.start <= one.end else f"\n\n{chunk.text}"
+            ids = (*one.chunk_ids, chunk.id)
+            passages[-1] = replace(one, text=one.text + more, end=max(one.end, chunk.end), chunk_ids=ids)
         else:
-            runs.append([chunk])
-    passages: list[Passage] = []
-    for run in runs:
-        first = run[0]
-        text, end = first.text, first.end
-        for chunk in run[1:]:
-            text += chunk.text[end - chunk.start :] if chunk.start <= end else "\n\n" + chunk.text
-            end = max(end, chunk.end)
-        ids = tuple(chunk.id for chunk in run)
-        passages.append(Passage(text, first.section, first.category, first.page, first.start, end, ids))
+            own = (chunk.text, chunk.section, chunk.category, chunk.page, chunk.start, chunk.end, (chunk.id,))
+            passages.append(Passage(*own))
+        last = chunk
     return passages
 
 
@@ -229,10 +223,9 @@ def outline(library: Library, key: str) -> list[OutlinedSection]:
         held.setdefault(bisect_right(starts, chunk.start) - 1, []).append(chunk)
     outlined: list[OutlinedSection] = []
     for place, section in enumerate(sections):
-        indices = [chunk.index for chunk in held.get(place, ())]
-        pages = [chunk.page for chunk in held.get(place, ()) if chunk.page is not None]
-        ends = [(min(numbers), max(numbers)) if numbers else None for numbers in (indices, pages)]
-        outlined.append(OutlinedSection(section, *ends))
+        own = held.get(place, ())
+        numbers = ([chunk.index for chunk in own], [chunk.page for chunk in own if chunk.page is not None])
+        outlined.append(OutlinedSection(section, *((min(each), max(each)) if each else None for each in numbers)))
     return outlined
 
 
@@ -271,10 +264,8 @@ def find_cited_figures(library: Library, evidence: Iterable[Mapping[str, Any]]) 
     """
     found: dict[str, PaperFigure] = {}
     known = library.records()
-    of_paper: dict[str, tuple[PaperFigure, ...]] = {}
     wanted = [record for record in evidence if record["key"] in known]
-    for key in {record["key"] for record in wanted}:
-        of_paper[key] = library.catalog.figures(key)
+    of_paper = {key: library.catalog.figures(key) for key in {record["key"] for record in wanted}}
     wanted = [record for record in wanted if of_paper[record["key"]]]
     chunks = {chunk.id: chunk for chunk in library.chunks([record["chunk_id"] for record in wanted])}
     for record in wanted:

@@ -49,18 +49,13 @@ class Route:
     def notice(self) -> str:
         """Tells the reader of an answer that the question limited the search to papers; empty if it did not."""
         named = ", ".join(self.papers[:_NAMED_IN_NOTICE])
-        match len(self.papers):
-            case 0:
-                return ""
-            case 1:
-                if self.only_mention:
-                    said = "no other paper mentions what the question names; leave that name out"
-                else:
-                    said = "the question names it; leave its name out"
-                return f"Only {named} was searched, since {said} to search all papers."
-            case count:
-                more = f" and {count - _NAMED_IN_NOTICE} more" if count > _NAMED_IN_NOTICE else ""
-                return f"Only {named}{more} were searched, since the question names them."
+        if len(self.papers) == 1:
+            said = "the question names it; leave its name out"
+            if self.only_mention:
+                said = "no other paper mentions what the question names; leave that name out"
+            return f"Only {named} was searched, since {said} to search all papers."
+        more = f" and {len(self.papers) - _NAMED_IN_NOTICE} more" if len(self.papers) > _NAMED_IN_NOTICE else ""
+        return f"Only {named}{more} were searched, since the question names them." if self.papers else ""
 
 
 def route(question: str, papers: Sequence[Paper], used_elsewhere: OtherUse = lambda name, key: False) -> Route:
@@ -111,12 +106,9 @@ def route_in(question: str, library: Library) -> Route:
 
 
 def requested_categories(question: str, *, about_a_paper: bool, alone: bool) -> tuple[Category, ...]:
-    """The kinds of section that a question asks for; empty if it does not say.
+    """The kinds of section that a question, without the names of papers, asks for; empty if it does not say.
 
-    Args:
-        question: the question without the names of papers.
-        about_a_paper: whether it names papers.
-        alone: whether it names just one.
+    `about_a_paper` says whether it names papers, `alone` whether it names just one.
     """
     text = question.lower()
     rules = _ANYWHERE + (_OF_A_PAPER if about_a_paper else ()) + (_OF_ONE_PAPER if alone else ())

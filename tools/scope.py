@@ -138,16 +138,9 @@ class Scope:
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form stored in graph state; empty for the whole library."""
-        record: dict[str, Any] = {}
-        if self.papers:
-            record["papers"] = list(self.papers)
-        if self.categories:
-            record["categories"] = [category.name.lower() for category in self.categories]
-        if self.years:
-            record["years"] = list(self.years)
-        if self.venue:
-            record["venue"] = self.venue
-        return record
+        kinds = [category.name.lower() for category in self.categories]
+        named = {"papers": list(self.papers), "categories": kinds, "years": list(self.years or ()), "venue": self.venue}
+        return {name: value for name, value in named.items() if value}
 
 
 MOST_WORDS: Final = 400

@@ -12,7 +12,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Final
 
@@ -109,9 +110,7 @@ def order_hits(hits: Sequence[FoundChunk], margin: float, spread: int, kept: Col
 
     A paper is far if its best cosine is below the best of all by more than the share `margin`, and it is not `kept`.
     """
-    best: dict[str, float] = {}
-    for hit in hits:
-        best[hit.key] = max(hit.cosine, best.get(hit.key, 0.0))
+    best = dict(sorted(((hit.key, hit.cosine) for hit in hits), key=itemgetter(1)))  # the highest of a paper stays
     least = (1 - margin) * max(best.values(), default=0.0) if margin else 0.0
     earlier: Counter[str] = Counter()
     ranked: list[tuple[int, int, FoundChunk]] = []
@@ -134,10 +133,7 @@ async def _rank_for_need(
     if candidates:
         each = await _search_candidates(library, need, replace(scope, papers=tuple(candidates), categories=()), options)
         searches = [*searches, *[each] * len(searches)]  # counts as much as all searches of the whole scope
-    cosines: dict[str, float] = {}
-    for search in searches:
-        for name, cosine in search:
-            cosines[name] = max(cosine, cosines.get(name, 0.0))
+    cosines = dict(sorted(chain.from_iterable(searches), key=itemgetter(1)))  # the highest of a chunk stays
     return [(name, cosines[name]) for name, _ in reciprocal_rank_fusion(searches)]
 
 
@@ -232,11 +228,8 @@ def _windows(library: Library, hits: Sequence[FoundChunk], limits: WindowLimits,
 
 def with_columns(library: Library, windows: Sequence[Window]) -> list[Window]:
     """The windows, with the column names of the table in whose middle one begins; blocks."""
-    found: list[Window] = []
-    for window in windows:
-        head = library.table_head(window.chunks[0])
-        found.append(window if head is None else replace(window, columns=head.row))
-    return found
+    heads = ((window, library.table_head(window.chunks[0])) for window in windows)
+    return [window if head is None else replace(window, columns=head.row) for window, head in heads]
 
 
 def _surroundings(library: Library, ids: Sequence[str], tokens: int) -> dict[str, Mapping[int, Chunk]]:

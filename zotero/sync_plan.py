@@ -28,17 +28,8 @@ from ..plurals import counted
 from ..settings.config import Settings
 from ..stores.home import Home
 from ..stores.library import Library
-from .item_entry import (
-    FilePlaces,
-    ItemFile,
-    bibtex_key,
-    choose_file,
-    is_paper,
-    item_doi,
-    item_entry,
-    item_note,
-    key_fields,
-)
+from . import item_entry
+from .item_entry import FilePlaces, ItemFile
 from .zotero_records import ZoteroItem
 from .zotero_source import ZoteroReading, ZoteroRequest, collection_paths, find_scopes, scope_members
 
@@ -217,7 +208,7 @@ class SyncPlanning:
     def plan(self) -> SyncPlan:
         keys = self._assign_keys()
         kept = {key for item, key in keys if self._plan_item(item, key)}
-        if orphans := sum(map(is_paper, self._content.attachments.get("", ()))):
+        if orphans := sum(map(item_entry.is_paper, self._content.attachments.get("", ()))):
             self._plan.warnings.append(
                 f"{counted(orphans, 'file')} without an item in Zotero left out; 'Create Parent Item' makes one."
             )
@@ -230,9 +221,9 @@ class SyncPlanning:
     def _plan_item(self, item: ZoteroItem, key: str) -> bool:
         """Plan one item; true if it is a paper of the library after the sync."""
         plan, old, files = self._plan, self._state.get(key), self._content.attachments.get(item.key, ())
-        file, problems = choose_file(files, self._places)
+        file, problems = item_entry.choose_file(files, self._places)
         plan.file_missing |= bool(problems)
-        if file is None and any(map(is_paper, files)):
+        if file is None and any(map(item_entry.is_paper, files)):
             known = old is not None and old.file and old.item == self._path(item) and key in self.papers
             left = "; the paper is left as it is" if known else ""
             plan.refused.append(Refusal(describe_item(item), f"{'; '.join(problems)}{left}"))
@@ -256,11 +247,11 @@ class SyncPlanning:
         page = abstract_page(item.title or key, abstract) if abstract else ""
         page_path = self._pages / f"{self._library.path.replace('/', '-')}-{item.key}.md"
         collections = sorted(self._paths[shelf] for shelf in item.collections if shelf in self._paths)
-        entry = item_entry(item, key, self._library, file.pdf if file else "", collections)
+        entry = item_entry.item_entry(item, key, self._library, file.pdf if file else "", collections)
         content = self._content
         files = content.attachments.get(item.key, ())
         marks = [mark for attachment in files for mark in content.annotations.get(attachment.key, ())]
-        note = item_note(content.notes.get(item.key, ()), marks)
+        note = item_entry.item_note(content.notes.get(item.key, ()), marks)
         stamp = text_hash(_BETWEEN.join((entry, note, file.stamp if file else page, self._reading)))
         return WantedPaper(self._path(item), key, entry, note, file, page, page_path, stamp)
 
@@ -309,13 +300,15 @@ class SyncPlanning:
 
     def _assign_keys(self) -> list[tuple[ZoteroItem, str]]:
         """Assign keys to the items; those whose key is taken, or that the library has already, are reported."""
-        better = {item.key: bibtex_key(item, self._content.citation_keys.get(item.key, "")) for item in self.items}
+        better = {
+            item.key: item_entry.bibtex_key(item, self._content.citation_keys.get(item.key, "")) for item in self.items
+        }
         dois = {self.papers[key].doi: key for key in self._foreign if self.papers[key].doi}
         owners: dict[str, ZoteroItem] = {}
         chosen: dict[str, str] = {}
         plain: list[ZoteroItem] = []
         for item in self.items:
-            key, doi = better[item.key], item_doi(item)
+            key, doi = better[item.key], item_entry.item_doi(item)
             if there := key if key in self._foreign else dois.get(doi, "") if doi else "":
                 self._plan.warnings.append(
                     f"{describe_item(item)}: the library already has {there}, but not from a sync; it was left "
@@ -336,6 +329,6 @@ class SyncPlanning:
         taken = {*owners, *self.papers, *self._state}
         for item in plain:
             if item.key not in chosen:
-                chosen[item.key] = self._pattern.key(key_fields(item), taken)
+                chosen[item.key] = self._pattern.key(item_entry.key_fields(item), taken)
                 taken.add(chosen[item.key])
         return [(item, chosen[item.key]) for item in self.items if item.key in chosen]

@@ -127,10 +127,9 @@ def _read_papers(library: Library, plan: SyncPlan, settings: Settings) -> Source
     for wanted in plan.changed:
         raise_if_stopped()
         parsed = parse_bibliography(wanted.entry, source=wanted.item)
-        entry = parsed.papers.get(wanted.key)
-        if entry is None:
-            reason = parsed.refused[0].reason if parsed.refused else "its entry cannot be read"
-            refused.append(Refusal(str(wanted.source), reason))
+        if (entry := parsed.papers.get(wanted.key)) is None:
+            reasons = [each.reason for each in parsed.refused] or ["its entry cannot be read"]
+            refused.append(Refusal(str(wanted.source), reasons[0]))
             continue
         read = read_as(wanted.source, entry, kept, ocr)
         if isinstance(read, Refusal):
@@ -141,10 +140,9 @@ def _read_papers(library: Library, plan: SyncPlan, settings: Settings) -> Source
                 continue
             replace_file(wanted.page_path, wanted.page.encode("utf-8"))
             read = read_as(wanted.page_path, entry, kept, ocr)
-        if isinstance(read, Refusal):
-            continue
-        found.append(replace(read, note=wanted.note, folder=None))
-        warnings += read.notices
+        if not isinstance(read, Refusal):
+            found.append(replace(read, note=wanted.note, folder=None))
+            warnings += read.notices
     return Sources(tuple(found), tuple(refused), tuple(warnings), folders=())
 
 

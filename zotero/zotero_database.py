@@ -60,17 +60,13 @@ class ZoteroDatabase:
         return str(self.folder / DATABASE)
 
     async def groups(self) -> list[ZoteroLibrary]:
-        def read() -> list[ZoteroLibrary]:
+        def read() -> list[Row]:
             with _open_copy(self.folder / DATABASE) as db:
                 _require_tables(db, self.name)
-                rows = _query(db, "SELECT groupID, name FROM groups ORDER BY groupID")
-            return [
-                ZoteroLibrary(row["groupID"], text_value(row["name"]))
-                for row in rows
-                if isinstance(row["groupID"], int)
-            ]
+                return _query(db, "SELECT groupID, name FROM groups ORDER BY groupID")
 
-        return await asyncio.to_thread(read)
+        rows = [row for row in await asyncio.to_thread(read) if isinstance(row["groupID"], int)]
+        return [ZoteroLibrary(row["groupID"], text_value(row["name"])) for row in rows]
 
     async def content(self, library: ZoteroLibrary, known: str = "") -> ZoteroContent | None:
         states = [_states(self.folder / name) for name in (DATABASE, _KEYS_DATABASE)]
@@ -85,10 +81,8 @@ class ZoteroDatabase:
             raise ZoteroError(f"{storage}: no such folder.", help="Connect the disk that holds Zotero's files.")
         with _open_copy(self.folder / DATABASE) as db:
             tables = _require_tables(db, self.name)
-            query = "SELECT libraryID FROM libraries WHERE type = 'user'"
-            if library.group:
-                query = "SELECT libraryID FROM groups WHERE groupID = ?"
-            rows = _query(db, query, *((library.group,) if library.group else ()))
+            query = "SELECT libraryID FROM libraries WHERE type = 'user' AND ?1 = 0"
+            rows = _query(db, f"{query} UNION SELECT libraryID FROM groups WHERE groupID = ?1", library.group)
             number = rows[0]["libraryID"] if rows else None
             if not isinstance(number, int):
                 raise ZoteroError(f"{self.name}: holds no library {library.name!r}.", help="Open it in Zotero once.")

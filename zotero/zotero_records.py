@@ -171,10 +171,8 @@ def build_content(records: Mapping[str, Record]) -> ZoteroContent:
             creators: list[Creator] = []
             for person in objects(data.get("creators"), _MOST_CREATORS):
                 role, first, last, whole = (text_value(person.get(name)) for name in _CREATOR)
-                if last or whole:
-                    creators.append(Creator(role, last or whole, first))
-                elif first:
-                    creators.append(Creator(role, first))
+                family, given = (last or whole, first) if last or whole else (first, "")
+                creators += [Creator(role, family, given)] if family else []
             tags = tuple(sorted(text_value(tag.get("tag")) for tag in objects(data.get("tags"), _MOST_TAGS)))
             items.append(ZoteroItem(key, kind, fields, tuple(creators), collections, added, tags))
     return ZoteroContent(tuple(items), attachments, notes, annotations)

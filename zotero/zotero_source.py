@@ -74,9 +74,7 @@ async def read_zotero(
 ) -> ZoteroReading | None:
     """Read a library; None if it is at version `known`. Raises `ZoteroError`; `InputError` for an unknown group."""
     source = await open_source(settings, on_notice)
-    library = ZoteroLibrary()
-    if request.group:
-        library = choose_library(await source.groups(), request.group)
+    library = choose_library(await source.groups(), request.group) if request.group else ZoteroLibrary()
     content = await source.content(library, known)
     return None if content is None else ZoteroReading(source.name, library, content)
 
@@ -154,8 +152,7 @@ def _lineages(collections: Sequence[ZoteroCollection]) -> dict[str, list[ZoteroC
     by_key = {collection.key: collection for collection in collections}
     lineages: dict[str, list[ZoteroCollection]] = {}
     for collection in collections:
-        line: list[ZoteroCollection] = []
-        above: ZoteroCollection | None = collection
+        line, above = list[ZoteroCollection](), by_key.get(collection.key)
         while above is not None and above not in line:  # a damaged database may have a cycle
             line.insert(0, above)
             above = by_key.get(above.parent)

@@ -34,17 +34,11 @@ _BACKTICKS_OR_BLANK = re.compile(r"`+|\n[ \t]*\n")
 
 # Brackets that NFKC does not normalise, and letters that look like the E of a marker.
 _LOOKALIKES = str.maketrans(
-    {
-        **dict.fromkeys("【〔〖〚⟦❲⁅⦋⟬", "["),
-        **dict.fromkeys("】〕〗〛⟧❳⁆⦌⟭", "]"),
-        **dict.fromkeys("❨❪⟮⦅", "("),
-        **dict.fromkeys("❩❫⟯⦆", ")"),
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58", "-"),
-        **dict.fromkeys("\u2018\u2019\u02bc", "'"),
-    }
+    "【〔〖〚⟦❲⁅⦋⟬】〕〗〛⟧❳⁆⦌⟭❨❪⟮⦅❩❫⟯⦆\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\u2018\u2019\u02bc",
+    "[[[[[[[[[]]]]]]]]](((())))--------'''",
 )
 # Blank or invisible characters, though Unicode classifies some of them as letters.
-_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+_INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +78,10 @@ def fold(text: str) -> Folded:
         if piece["comment"] or piece["tag"]:
             hidden.append((start, end))
             continue
-        for character in _seen(piece, text):
-            shown.append(character)
-            starts.append(start)
-            ends.append(end)
+        seen = _seen(piece, text)
+        shown.append(seen)
+        starts += [start] * len(seen)
+        ends += [end] * len(seen)
     return Folded("".join(shown), tuple(starts), tuple(ends), tuple(hidden), tuple(_code(text)))
 
 
@@ -140,18 +134,14 @@ def _seen(piece: re.Match[str], text: str) -> str:
         return "_" if before.isalnum() and after.isalnum() else ""
     if unicodedata.category(character) in ("Mn", "Me"):
         before = text[piece.start() - 1 : piece.start()]
-        return character if before.isalpha() and not _plain_is_empty(character) else ""
+        return character if before.isalpha() and not _INVISIBLE.match(character) else ""
     return _plain(character)
-
-
-def _plain_is_empty(character: str) -> bool:
-    return character in _INVISIBLE or "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
 
 
 def _plain(character: str) -> str:
     if character == "\n":
         return character
-    if _plain_is_empty(character) or unicodedata.category(character) in ("Cf", "Cc", "Cs", "Co", "Cn"):
+    if _INVISIBLE.match(character) or unicodedata.category(character) in ("Cf", "Cc", "Cs", "Co", "Cn"):
         return " " if character in "\t\r\v\f\u2800" else ""
     if character.isspace():
         return " " if unicodedata.category(character) != "Zp" else "\n"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from ...documents.plain_text import format_quote
 from ...plurals import counted
-from ...text.words import read_rules
+from ...text.words import one_line, read_rules
 from ..checks.support_findings import DOUBTFUL
 from ..citation_styles import MARKS
 from .report_html import Link, doi_html, non_overlapping, reference_html, section_html, shown_text, zotero_html
@@ -125,15 +125,11 @@ class ReportView:
 
     def cards_for(self, finding: Mapping[str, Any]) -> tuple[Card, ...]:
         """The citations whose verdict a finding reports."""
-        label = next((label for label, rule in DOUBTFUL.items() if rule == finding["rule"]), None)
-        return tuple(
-            card
-            for card in self.cards
-            if label
-            and finding["start"] <= card.start
-            and card.since < finding["end"]
-            and any(support.citation["verdict"] == label for support in card.supports)
+        labels = [label for label, rule in DOUBTFUL.items() if rule == finding["rule"]]
+        near = (
+            card for card in self.cards if labels and finding["start"] <= card.start and card.since < finding["end"]
         )
+        return tuple(card for card in near if any(support.citation["verdict"] in labels for support in card.supports))
 
 
 def report_view(record: Mapping[str, Any]) -> ReportView:
@@ -146,8 +142,8 @@ def report_view(record: Mapping[str, Any]) -> ReportView:
         item["id"]: SearchHit(
             item,
             {**_UNKNOWN, **report["papers"].get(item["key"], {})},
-            tuple(found_by.get(item["id"], ())),
-            tuple(cited_by.get(item["id"], ())),
+            tuple(found_by[item["id"]]),
+            tuple(cited_by[item["id"]]),
             report["quotes"].get(item["id"], item["quote"]),
         )
         for item in record["evidence"]
@@ -186,11 +182,8 @@ def _cards(record: Mapping[str, Any], found: Mapping[str, SearchHit]) -> tuple[C
             identifier, words, quote = citation["evidence_id"], citation["sentence"], citation["quote"]
             # The sentence contains the place, or is one of those from `since` on that it stands for.
             first = since if since < start else max(0, end - len(words))
-            if (
-                identifier not in place["ids"]
-                or identifier not in found
-                or text.find(words, first, start + len(words)) < 0
-            ):
+            known = identifier in place["ids"] and identifier in found
+            if not known or text.find(words, first, start + len(words)) < 0:
                 continue
             passage = passages.get(identifier, "")
             at = citation["start"] if passage[citation["start"] : citation["end"]] == quote else passage.find(quote)
@@ -206,19 +199,15 @@ def _cards(record: Mapping[str, Any], found: Mapping[str, SearchHit]) -> tuple[C
 
 
 def deciding_words(citation: Mapping[str, Any], passage: str) -> str:
-    spans = [
-        (span["start"], span["end"])
-        for span in citation["decided_by_spans"]
-        if span["chunk_id"] == citation["chunk_id"]
-    ]
-    return " \u2026 ".join(" ".join(passage[start:end].split()) for start, end in spans)
+    spans = [span for span in citation["decided_by_spans"] if span["chunk_id"] == citation["chunk_id"]]
+    return " \u2026 ".join(one_line(passage[span["start"] : span["end"]]) for span in spans)
 
 
 def _numbers(ids: Sequence[Sequence[str]]) -> dict[str, list[int]]:
-    numbers: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = defaultdict(list)
     for number, listed in enumerate(ids, 1):
         for identifier in listed:
-            numbers.setdefault(identifier, []).append(number)
+            numbers[identifier].append(number)
     return numbers
 
 

@@ -39,11 +39,7 @@ _INSIDE: Final = "citeloom_sentence"
 
 LinkKind = Literal["citation", "finding", "number"]
 # The id prefixes of a link in the text and of its target.
-ANCHORS: Final[Mapping[LinkKind, tuple[str, str]]] = {
-    "citation": ("r", "c"),
-    "finding": ("g", "f"),
-    "number": ("m", "n"),
-}
+ANCHORS: Final[Mapping[LinkKind, str]] = {"citation": "rc", "finding": "gf", "number": "mn"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +66,8 @@ def non_overlapping(text: str, links: Sequence[Link]) -> list[Link]:
     placed: list[Link] = []  # in the order of the text
     for link in links:
         index = bisect_left(placed, link.start, key=lambda other: other.start)
-        disjoint = (index == 0 or placed[index - 1].end <= link.start) and (
-            index == len(placed) or link.end <= placed[index].start
-        )
+        before, after = placed[max(0, index - 1) : index], placed[index : index + 1]
+        disjoint = all(other.end <= link.start for other in before) and all(link.end <= other.start for other in after)
         if disjoint and link.start < link.end and "\n" not in text[link.start : link.end]:
             placed.insert(index, link)
     return placed

@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -84,32 +84,33 @@ def prepare_folder(out_dir: Path) -> None:
         with tempfile.NamedTemporaryFile(dir=out_dir, prefix=".citeloom-write-test-"):
             pass
     except OSError as error:
-        raise _not_writable(out_dir, error) from error
+        raise not_writable(out_dir, error) from error
 
 
 def write_texts(
     out_dir: Path,
     kind: str,
     contents: Mapping[str, str | bytes],
-    as_json: Callable[[Mapping[str, str]], str],
+    as_json: Callable[[Mapping[str, str]], str] | None,
     note: Callable[[Collection[bytes]], None] = lambda _: None,
 ) -> dict[str, str]:
-    """Write `contents` by suffix, and last the JSON, which names all files; returns their paths.
+    """Write `contents` by suffix, and last the JSON, if any, which names all files; returns their paths.
 
     `note` is called with all contents before the first file is written. Raises InputError if the folder cannot be
     created or written.
     """
     stem = file_stem(kind)
-    paths = {suffix: out_dir / f"{stem}.{suffix}" for suffix in (*contents, "json")}
+    paths = {suffix: out_dir / f"{stem}.{suffix}" for suffix in (*contents, *(["json"] if as_json else []))}
     files = {suffix: str(path) for suffix, path in paths.items()}
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
-        written = {suffix: as_bytes(text) for suffix, text in {**contents, "json": as_json(files)}.items()}
+        record = {"json": as_json(files)} if as_json else {}
+        written = {suffix: as_bytes(text) for suffix, text in {**contents, **record}.items()}
         note(list(written.values()))
         for suffix, content in written.items():
             write_atomically(paths[suffix], content)
     except OSError as error:
-        raise _not_writable(out_dir, error) from error
+        raise not_writable(out_dir, error) from error
     return files
 
 
@@ -122,16 +123,13 @@ def file_stem(kind: str) -> str:
 
 def slug(text: str) -> str:
     """The first words of a text as a file name: letters and digits with hyphens between, at most 60 characters."""
-    words = re.findall(r"[^\W_]+", text.casefold())
-    name = ""
-    for word in words:
-        if name and len(name) + 1 + len(word) > _SLUG_LENGTH:
-            break
-        name = f"{name}-{word}" if name else word[:_SLUG_LENGTH]
-    return name or "answer"
+    name = "-".join(re.findall(r"[^\W_]+", text.casefold()))
+    whole = name[: _SLUG_LENGTH + 1].rpartition("-")[0] if len(name) > _SLUG_LENGTH else name
+    return whole or name[:_SLUG_LENGTH] or "answer"
 
 
-def _not_writable(out_dir: Path, error: OSError) -> InputError:
+def not_writable(out_dir: Path, error: OSError) -> InputError:
+    """The error of a folder for files."""
     return InputError(
         f"{error.filename or out_dir}: cannot be written ({error.strerror or error}).",
         help="Choose another folder with --out.",
@@ -184,6 +182,5 @@ def free_name(folder: Path, stem: str, suffixes: Sequence[str], is_own: Callable
         paths = (folder / (f"{name}.{suffix}" if suffix else name) for suffix in suffixes)
         return tuple(path for path in paths if os.path.lexists(path) and not is_own(path))
 
-    kept = foreign(stem)
-    numbered = (f"{stem}.{number}" for number in count(2))
-    return FreeName(next(name for name in numbered if not foreign(name)), kept) if kept else FreeName(stem)
+    names = chain([stem], (f"{stem}.{number}" for number in count(2)))
+    return FreeName(next(name for name in names if not foreign(name)), foreign(stem))

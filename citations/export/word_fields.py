@@ -248,26 +248,20 @@ _OURS: Final = frozenset({"bibliography", "csl", "nocite", "link-citations", "re
 _RAW: Final = {"docx": "openxml", "odt": "opendocument"}
 
 
-def plain_words(inlines: Sequence[Node]) -> str:
-    """The words that pandoc's inline elements show."""
-    said: list[str] = []
-    for node in inlines:
-        kind: str = node["t"]
-        content: Any = node.get("c")
-        if kind in ("Space", "SoftBreak", "LineBreak"):
-            said.append(" ")
-        elif kind == "Str":
-            said.append(content)
-        elif kind == "Quoted":
-            opens, closes = "\u2018\u2019" if content[0]["t"] == "SingleQuote" else "\u201c\u201d"
-            said.append(f"{opens}{plain_words(content[1])}{closes}")
-        elif kind in ("Code", "Math"):
-            said.append(content[1])
-        elif kind in ("Span", "Link", "Cite"):
-            said.append(plain_words(content[1]))
-        elif isinstance(content, list) and kind != "RawInline":
-            said.append(plain_words([one for one in content if isinstance(one, dict) and "t" in one]))
-    return "".join(said)
+def plain_words(node: Any) -> str:
+    """The words that pandoc's inline elements show: a list of them, or one."""
+    if isinstance(node, list):
+        return "".join(map(plain_words, node))
+    kind = node.get("t") if isinstance(node, dict) else None
+    content: Any = node.get("c") if kind else None
+    if kind in ("Space", "SoftBreak", "LineBreak"):
+        return " "
+    if kind == "Quoted":
+        opens, closes = "\u2018\u2019" if content[0]["t"] == "SingleQuote" else "\u201c\u201d"
+        return f"{opens}{plain_words(content[1])}{closes}"
+    if kind in ("Str", "Code", "Math"):
+        return str(content if kind == "Str" else content[1])
+    return "" if kind in (None, "RawInline") else plain_words(content)
 
 
 def _map(node: Any, change: Callable[[Node], list[Node] | None]) -> Any:

@@ -15,13 +15,13 @@ from typing import Any
 from ... import api
 from ...api import homes, messages, run_options
 from ...api.messages import counted
+from ...documents.sandbox import in_thread
 from ...errors import CiteloomError
 from ...settings.config import Settings
-from ..chat import forget_expired
 from ..output import ingest_progress, notice, result, show_rebuilt, warnings_and_refusals
-from ..papers import paper_lines, show_papers
+from ..papers import matching_line, paper_lines, show_found, show_papers, show_passages
 from ..run_display import AnswerStreamView, RunProgress, references_markdown, section_progress, usage_words
-from ..searching import matching_line, show_found, show_passages
+from ..runs import forget_expired
 from .parser import CommandName, on_terminal
 from .shell_state import NotNowError, Shell, ShellDraft, ShellState, chosen, failure, next_steps, panel, stage, warning
 
@@ -294,7 +294,8 @@ async def save(shell: Shell, argument: str) -> ShellState:
     home = (await shell.session()).home
     if draft.record:
         folder = await asyncio.to_thread(path.parent.absolute)
-        saved = await api.run_texts.save(api.run_texts.stored(draft.record), folder, stem=path.stem, home=home)
+        record = api.run_texts.stored(draft.record)
+        saved = await in_thread(api.run_texts.save, record, folder, stem=path.stem, home=home)
         own = {api.run_texts.inert(line) for line in draft.record["warnings"]}
         for line in saved["warnings"]:
             if line not in own:
@@ -336,7 +337,7 @@ async def section(shell: Shell, argument: str) -> ShellState:
             "A section is about an experiment, and none was named.",
             help=f"Name its file: 'section {kind} exp.json', or start with 'chat --exp exp.json'.",
         )
-    request = await asyncio.to_thread(api.writing.load_section_request, kind, source)
+    request = await asyncio.to_thread(api.running.load_section_request, kind, source)
     shell.experiment = source
     session = await shell.session()
     with section_progress(session.spent_now) as show:

@@ -337,5 +337,5 @@ def _table(rows: Sequence[_Row], columns: Sequence[tuple[float, float]], *, head
             lines.append(line)
     runs = [run for row in rows for run in row.runs]
     x, y = min(run.x for run in runs), min(run.y for run in runs)
-    width, height = max(run.right for run in runs) - x, max(run.y + run.height for run in runs) - y
+    width, height = max(run.right for run in runs) - x, max(run.top for run in runs) - y
     return Table(x, y, width, height, table_markdown(lines))

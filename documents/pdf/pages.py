@@ -19,41 +19,13 @@ LONGEST_CELL = 200  # characters; an apparent table with longer cells is running
 
 
 @dataclass(frozen=True, slots=True)
-class TextRun:
-    """Text in one font; `y` is the lower edge."""
+class Rectangle:
+    """A part of a page; `y` is the lower edge."""
 
     x: float
     y: float
     width: float
     height: float
-    size: float
-    bold: bool
-    mono: bool
-    text: str
-
-    @property
-    def right(self) -> float:
-        return self.x + self.width
-
-    @property
-    def middle(self) -> float:
-        return self.y + self.height / 2
-
-    def gap_to(self, run: TextRun) -> float:
-        """The space before the next run in letter sizes, corrected for the width of bold letters."""
-        gap = (run.x - self.right) / run.size
-        return gap / _BOLD if self.bold and run.bold else gap
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table as markdown, and its bounding box."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    markdown: str = ""
 
     @property
     def right(self) -> float:
@@ -62,6 +34,32 @@ class Table:
     @property
     def top(self) -> float:
         return self.y + self.height
+
+    @property
+    def middle(self) -> float:
+        return self.y + self.height / 2
+
+
+@dataclass(frozen=True, slots=True)
+class TextRun(Rectangle):
+    """Text in one font."""
+
+    size: float
+    bold: bool
+    mono: bool
+    text: str
+
+    def gap_to(self, run: TextRun) -> float:
+        """The space before the next run in letter sizes, corrected for the width of bold letters."""
+        gap = (run.x - self.right) / run.size
+        return gap / _BOLD if self.bold and run.bold else gap
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Rectangle):
+    """A table as markdown, and its bounding box."""
+
+    markdown: str = ""
 
     def holds(self, run: TextRun) -> bool:
         center = run.x + run.width / 2
@@ -200,10 +198,8 @@ def read_page(document: Any, number: int) -> Page:
         page = document[number]  # the document's own media box takes fifty times as long
         width, height = float(page.width), float(page.height)
     except (RuntimeError, OSError):  # a damaged file does not say so
-        width, height = (
-            max((run.right for run in runs), default=0.0),
-            max((run.y + run.height for run in runs), default=0.0),
-        )
+        width = max((run.right for run in runs), default=0.0)
+        height = max((run.top for run in runs), default=0.0)
     grids = tuple(find_grids(document.extract_rects(number), runs, width * height))
     boxes = [grid_box(grid) for grid in grids]
     tables: list[Table] = []

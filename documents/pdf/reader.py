@@ -14,21 +14,9 @@ from ...text.words import letters_of, one_line, unescape_html
 from ..front_matter import FrontMatter, find_doi
 from ..markdown import BlockKind, Heading, ParsedPaper, Span, assemble
 from ..safe_files import FileRefusedError
+from . import headings
 from .dehyphenation import Hyphens, lacks_ligatures, plain
-from .headings import (
-    ENDS,
-    SMALLER,
-    Piece,
-    assign_levels,
-    body_size,
-    confirm_authors,
-    find_title,
-    group_lines,
-    join_lines,
-    mark_front_parts,
-    read_authors,
-    read_year,
-)
+from .headings import ENDS, SMALLER, Piece
 from .lines import CAPTION, Line, read_lines
 from .ocr import Ocr, read_scanned
 from .pages import FEW_LETTERS, Page, read_page
@@ -119,8 +107,8 @@ def _build_text(data: bytes, pages: Sequence[Page], unread: Iterable[int]) -> Pd
         title=title,
         title_source="metadata of the PDF" if title == stated else read.title_source,
         doi=dois.pop() if len(dois) == 1 else "",
-        authors=max(on_page, confirm_authors(stated_authors, printed), key=len),
-        year=read_year(printed, lead),
+        authors=max(on_page, headings.confirm_authors(stated_authors, printed), key=len),
+        year=headings.read_year(printed, lead),
         unread=tuple(sorted(unread)),
     )
 
@@ -254,13 +242,17 @@ class PdfText:
 
 def structure(lines: Sequence[Line], page_count: int) -> PdfText:
     """The text of a paper from its lines in reading order."""
-    body = body_size(lines)
+    body = headings.body_size(lines)
     hyphens = Hyphens(plain(line.text) for line in lines if not line.table)
-    read = [piece for found in group_lines(lines, body) if not is_scale(piece := join_lines(found, hyphens))]
-    pieces = mark_front_parts(read, body)
-    title, opens = find_title(pieces, body)
-    whole = list(_rejoin(assign_levels(pieces, title, opens, body), body, hyphens))
-    return replace(_assemble(whole, page_count, opens is not None), authors=read_authors(pieces, title, opens))
+    read = [
+        piece
+        for found in headings.group_lines(lines, body)
+        if not is_scale(piece := headings.join_lines(found, hyphens))
+    ]
+    pieces = headings.mark_front_parts(read, body)
+    title, opens = headings.find_title(pieces, body)
+    whole = list(_rejoin(headings.assign_levels(pieces, title, opens, body), body, hyphens))
+    return replace(_assemble(whole, page_count, opens is not None), authors=headings.read_authors(pieces, title, opens))
 
 
 def is_scale(piece: Piece) -> bool:
@@ -314,7 +306,7 @@ def _is_aside(piece: Piece, body: float) -> bool:
 def _assemble(pieces: Sequence[Piece], page_count: int, opens_with_names: bool) -> PdfText:
     text = ""
     starts: list[int] = []
-    headings: list[tuple[str, int, int, int]] = []
+    titles: list[tuple[str, int, int, int]] = []
     blocks: list[Span] = []
     title = ""
     for piece in pieces:
@@ -330,20 +322,20 @@ def _assemble(pieces: Sequence[Piece], page_count: int, opens_with_names: bool) 
         starts += [begins + offset for offset in piece.breaks[len(starts) - piece.page - 1 :]]
         if piece.level:
             title = piece.text if piece.level == 1 else title
-            headings.append((piece.text, piece.level, start, len(text)))
+            titles.append((piece.text, piece.level, start, len(text)))
         else:
             kind: BlockKind = "table" if piece.table else "code" if piece.code else "prose"
             blocks.append((kind, start, len(text)))
     starts += [len(text)] * (page_count - len(starts))
-    return PdfText(text, headings, blocks, starts, title, "largest line of the first page", opens_with_names)
+    return PdfText(text, titles, blocks, starts, title, "largest line of the first page", opens_with_names)
 
 
 def parsed_pdf(read: PdfText) -> ParsedPaper:
     """Sections and blocks of a PDF; names and addresses before the abstract are not searchable."""
     front = FrontMatter(title=read.title, authors=read.authors, year=read.year, doi=read.doi)
-    headings = [Heading(*heading) for heading in read.headings]
-    has_title = bool(headings) and headings[0].level == 1
-    paper = assemble(read.text, read.title, front, headings, list(read.blocks), has_title_heading=has_title)
+    titles = [Heading(*heading) for heading in read.headings]
+    has_title = bool(titles) and titles[0].level == 1
+    paper = assemble(read.text, read.title, front, titles, list(read.blocks), has_title_heading=has_title)
     sections = paper.sections
     if read.opens_with_names and len(sections) > 1:
         sections = (replace(sections[0], searchable=False), *sections[1:])

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, Literal, cast
 
 from langgraph.runtime import Runtime
@@ -29,7 +30,7 @@ from ...tools.window_search import propose_windows
 from ..input_check import require_given
 from ..prompt_fitting import pinned_papers, search_limits
 from ..role_inputs import brief_of, limits_of
-from ..run_events import findings_emitter, progress
+from ..run_events import emit_findings, progress
 from ..section_queries import default_queries as queries_for, without_own_results
 from ..session import Session
 from ..state import (
@@ -209,7 +210,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
         limits,
         session.library,
         further=further,
-        on_findings=findings_emitter(runtime.stream_writer),
+        on_findings=partial(emit_findings, runtime.stream_writer),
     )
     said = f"{counted(len(searched.found), 'finding')} from {counted(searched.shown, 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
@@ -399,7 +400,7 @@ async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -
     papers = len({window.paper.key for window in windows})
     said = f"{counted(len(windows), 'passage')} of {counted(papers, 'paper')} to read"
     runtime.stream_writer(progress("found", said, total=len(windows)))
-    emit = findings_emitter(runtime.stream_writer)
+    emit = partial(emit_findings, runtime.stream_writer)
     searched = await read_in_waves(roles.reader, purpose, windows, limits, session.library, on_findings=emit)
     said = f"{counted(len(searched.found), 'finding')} from {counted(searched.shown, 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))

@@ -12,8 +12,8 @@ from ...documents.chunking import Window, WindowSentence
 from ...models.context_size import WHOLE
 from ..protocols import COLUMN_KINDS, CellReading, ColumnKind, PaperCard, RowReading, StudyReading, TableColumn
 from .chat_reader import merge_sentences
+from .model_answers import ChatRole, StructuredAnswer, in_batches, lowercase, parse_numbers
 from .prompt_format import estimate_tokens, fence, one_line, present_lines, present_windows, window_sentences
-from .structured_output import ChatRole, StructuredAnswer, in_batches, lowercase, parse_numbers
 
 _MOST_COLUMNS: Final = 8  # proposed when the user names none
 _MOST_SENTENCES: Final = 6  # per cell

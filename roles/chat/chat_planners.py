@@ -16,6 +16,7 @@ from ...models.context_size import WHOLE
 from ...text.words import plain_wording
 from ..extractive.follow_ups import condense_question
 from ..protocols import AnswerBrief, Asks, Brief, Need, NeedsPlan, NeedsPlanner, QuestionKind, Turn
+from .model_answers import ChatRole, StructuredAnswer, lowercase, repair_json
 from .prompt_format import (
     PLANNER_FIELD_TOKENS,
     estimate_tokens,
@@ -28,7 +29,6 @@ from .prompt_format import (
     present_turns,
     shorten,
 )
-from .structured_output import ChatRole, StructuredAnswer, lowercase, repair_json
 
 # Shares of the context size left after the instructions; the rest is for later turns.
 EVIDENCE_SHARE: Final = 0.6

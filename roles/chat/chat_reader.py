@@ -22,6 +22,7 @@ from ...models.concurrency import gather_all
 from ...models.context_size import WHOLE
 from ...text.words import plain_wording
 from ..protocols import Findings, PaperCard, PassageFinding, Purpose, ScreenedPapers
+from .model_answers import MOST_SENTENCES, ChatRole, StructuredAnswer, in_batches, parse_numbers
 from .prompt_format import (
     described_figures,
     estimate_tokens,
@@ -33,7 +34,6 @@ from .prompt_format import (
     shorten,
     window_sentences,
 )
-from .structured_output import MOST_SENTENCES, ChatRole, StructuredAnswer, in_batches, parse_numbers
 
 _FINDINGS_OF_A_WINDOW: Final = 2  # on average; a rich window may give more when others give fewer
 _MORE_FINDINGS: Final = 2

@@ -17,7 +17,7 @@ from .chat_planners import ChatNeedsPlanner, ChatPlanner, ChatRewriter
 from .chat_reader import ChatReader, ChatScreener
 from .chat_writers import ChatSummarizer, ChatWriter
 from .judges import ChatClaimJudge, ChatJudge, SmallClaimJudge
-from .structured_output import ChatRole
+from .model_answers import ChatRole
 
 RoleT = TypeVar("RoleT", bound=ChatRole)
 # The length of a paper's summary relative to that of a passage.

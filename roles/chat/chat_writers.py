@@ -22,8 +22,8 @@ from ...models.context_size import WHOLE, Room
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
 from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, SectionBrief, Source
-from .clean_output import CleanStream, extract_answer, prose, was_cut_off
 from .judged_passages import shown_sentences
+from .model_answers import ChatRole, CleanStream, NumberedAnswer, extract_answer, in_batches, prose, was_cut_off
 from .prompt_format import (
     EARLIER_TOKENS,
     FRESH_TOKENS,
@@ -49,7 +49,6 @@ from .prompt_format import (
     shorten,
     strip_markers,
 )
-from .structured_output import ChatRole, NumberedAnswer, in_batches
 
 _USUAL: Final = {"brief": 120, "standard": 500, "thorough": 1_000}  # words of an answer
 # Shares of a prompt.

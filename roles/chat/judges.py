@@ -20,8 +20,18 @@ from pydantic import BeforeValidator, Field, create_model, field_validator, mode
 from ...models.concurrency import gather_all
 from ...text.wordings import weighs_sources
 from ..protocols import CitedClaim, Source, UncitedKind, UncitedSentence, Verdict, VerdictLabel
-from .clean_output import answer_text
 from .judged_passages import JudgedPassage
+from .model_answers import (
+    ChatRole,
+    NumberedAnswer,
+    StructuredAnswer,
+    answer_text,
+    build_schema,
+    in_batches,
+    json_objects,
+    lowercase,
+    parse_numbers,
+)
 from .prompt_format import (
     PASSAGE_TOKENS,
     estimate_tokens,
@@ -29,16 +39,6 @@ from .prompt_format import (
     present_lines,
     present_numbered,
     strip_markers,
-)
-from .structured_output import (
-    ChatRole,
-    NumberedAnswer,
-    StructuredAnswer,
-    build_schema,
-    in_batches,
-    json_objects,
-    lowercase,
-    parse_numbers,
 )
 
 CLAIMS_AT_ONCE: Final = 24

@@ -12,7 +12,8 @@ from urllib.parse import quote
 from fastapi import Request, Response
 from markupsafe import Markup
 
-from ...api import run_texts, serving, writing
+from ...api import run_texts, running, serving
+from ...documents.sandbox import in_thread
 from .. import response_models
 from ..problems import ServerError
 from ..server_state import ServerState
@@ -55,7 +56,7 @@ class AnswerView:
 async def show_text(run: run_texts.RunRecord, session: serving.Session, base: str, prefix: str = "") -> AnswerView:
     """A finished text in the user's version, with retractions since; ids of its sentences begin with `prefix`."""
     edits = await asyncio.to_thread(session.home.runs().edits, run.thread_id)
-    current = await run_texts.current_text(run_texts.editable_text(run, edits), session)
+    current = await in_thread(run_texts.current_text, run_texts.editable_text(run, edits), session)
     return await asyncio.to_thread(_view, current, session, base, prefix)
 
 
@@ -150,4 +151,4 @@ def file_records(files: Sequence[run_texts.ResultFiles], base: str) -> list[resp
 
 
 def media_type(suffix: str) -> str:
-    return response_models.MEDIA_TYPES.get(suffix) or writing.image_type(suffix) or "application/octet-stream"
+    return response_models.MEDIA_TYPES.get(suffix) or running.image_type(suffix) or "application/octet-stream"

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from ...api import people, results, run_texts, serving, stored_runs, text_updating
 from ...api.files import aimport_text
 from ...api.run_options import CitationFields, RunLimits, Tracked, WordOptions
+from ...documents.sandbox import in_thread
 from .. import response_models
 from ..job import active_record
 from ..job_requests import JobCall, event_stream
@@ -118,7 +119,7 @@ async def get_file(run_id: str, name: str, state: StateOf, asked: AskedFile) -> 
         with conflicts(run_deleted(run_id)):
             text = await asyncio.to_thread(run_texts.load_editable, state.session.home, record["thread_id"])
         if text.edits:
-            record = await run_texts.edited_record(text, state.session)
+            record = await in_thread(run_texts.edited_record, text, state.session)
             stem = f"{stem}.edited"
         else:
             async with state.runs.order_on(run):
@@ -362,7 +363,7 @@ async def run(run_id: str, request: Request, state: StateOf) -> Response:
 async def sentence_tools(run_id: str, position: int, request: Request, state: StateOf) -> Response:
     """What is known of a sentence and can be done with it, for the place where it is edited."""
     text = await asyncio.to_thread(run_texts.load_editable, state.session.home, run_id)
-    section, current = text.section_at(position), await run_texts.current_text(text, state.session)
+    section, current = text.section_at(position), await in_thread(run_texts.current_text, text, state.session)
     edit, checked = section.edits.get(position), None
     if edit is None or edit.checked.get("verdict"):
         found = [item for item in current.sentences if item["position"] == position]
@@ -381,7 +382,7 @@ async def versions(run_id: str, request: Request, state: StateOf, other: Words =
     """The user's version of a text beside the run's own, or that of another run of its title."""
     session = state.session
     text = await asyncio.to_thread(run_texts.load_editable, session.home, run_id)
-    current = await run_texts.current_text(text, session)
+    current = await in_thread(run_texts.current_text, text, session)
     heads = await asyncio.to_thread(lambda: session.home.runs().heads())
     others = [
         head
@@ -392,7 +393,7 @@ async def versions(run_id: str, request: Request, state: StateOf, other: Words =
     beside = text
     if other:
         found = await asyncio.to_thread(run_texts.load_editable, session.home, other)
-        beside = (await run_texts.current_text(found, session)).now
+        beside = (await in_thread(run_texts.current_text, found, session)).now
     rows = await asyncio.to_thread(list, run_texts.compare_versions(beside, current.now))
     context = {"run": text.run, "others": others, "other": other, "rows": rows, "current": current}
     return page(request, "versions.html", context)

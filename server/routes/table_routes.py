@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import asdict
-from functools import partial
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Final, cast
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
@@ -150,7 +149,7 @@ async def table(table_id: str, request: Request, state: StateOf) -> Response:
             "formats": evidence_tables.TABLE_FORMATS,
             "text": evidence_tables.cell_text,
             "study_name": evidence_tables.study_name,
-            "address": partial(_cell_address, table_id),
+            "place": lambda row, column: urlencode({"key": row["key"], "study": row["study"], "column": column}),
         }
     return page(request, "table.html", {**context, "table_id": table_id, "active": job is not None})
 
@@ -180,8 +179,3 @@ def bare_claim(sentence: str) -> str:
     text = " ".join(_CITATION.sub("", sentence).split()).replace(" .", ".")
     quoted = text.rpartition(", in “")[0].rpartition("”")[0]
     return quoted[1:] if quoted.startswith("“") else text
-
-
-def _cell_address(table_id: str, row: dict[str, Any], column: str) -> str:
-    place = urlencode({"key": row["key"], "study": row["study"], "column": column})
-    return f"/tables/{table_id}/cells?{place}"

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, cast
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from fastapi.routing import APIRoute
 
-from ...api import evidence_tables, run_options, running, serving, writing
+from ...api import evidence_tables, run_options, running, serving
 from ...api.checking import LABELS, CheckResult, acheck_prose
 from ...documents.sandbox import in_thread
 from ..ingest_jobs import check_arguments
@@ -27,7 +27,7 @@ Images = Annotated[list[UploadFile], File(description="Images: png, jpg, svg, pd
 Base = Annotated[
     str,
     Form(
-        max_length=30, pattern=f"^({writing.PLOT_SET.pattern})?$", description="An earlier upload, whose images stay."
+        max_length=30, pattern=f"^({running.PLOT_SET.pattern})?$", description="An earlier upload, whose images stay."
     ),
 ]
 _LARGE: Final = 100_000  # bytes; a smaller body is parsed within milliseconds
@@ -47,9 +47,9 @@ class ExperimentRoute(APIRoute):
             body = await request.body()
             if len(body) > _LARGE:
                 try:
-                    shortened, request.state.left_out = await in_thread(writing.shorten_body, body)
+                    shortened, request.state.left_out = await in_thread(running.shorten_body, body)
                     request._body = shortened  # FastAPI parses this instead
-                except writing.ExperimentError as error:
+                except running.ExperimentError as error:
                     request.state.refused_experiment = error
                     request._body = b'{"experiment": {}}'
             return await answer(request)
@@ -81,14 +81,14 @@ async def write_manuscript(body: WritingBody, call: JobCall) -> Response:
 
 
 @router.post("/experiments/check", responses=problems(404))
-async def check_experiment_fields(body: ExperimentBody, request: Request, state: StateOf) -> writing.ExperimentReport:
+async def check_experiment_fields(body: ExperimentBody, request: Request, state: StateOf) -> running.ExperimentReport:
     """What is wrong or odd in an experiment, and which fields each section still needs."""
 
-    def with_plots(experiment: writing.Experiment) -> writing.Experiment:
+    def with_plots(experiment: running.Experiment) -> running.Experiment:
         _require_readable(request)
         return with_uploaded_plots(experiment, state.session.home, body.plot_upload)
 
-    return await asyncio.to_thread(writing.check_experiment, body.experiment, with_plots, _left_out(request))
+    return await asyncio.to_thread(running.check_experiment, body.experiment, with_plots, _left_out(request))
 
 
 @questions.post("/checks", tags=["checks"], responses=problems(404))
@@ -114,7 +114,7 @@ async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUploa
     Uploading the same images again is free. They are deleted with the last run that shows them, or after a day if
     there is none.
     """
-    given = [(file.filename or "", await file.read(writing.MOST_BYTES + 1)) for file in files]
+    given = [(file.filename or "", await file.read(running.MOST_BYTES + 1)) for file in files]
     async with state.ingests.reserve(f"plots-{secrets.token_hex(6)}", sum(len(data) for _, data in given)):
         upload_id, names, refused = await asyncio.to_thread(store_plots, given, state.session.home, base)
     return {"id": upload_id, "files": names, "refused": refused}
@@ -122,24 +122,24 @@ async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUploa
 
 async def _write(kind: run_options.RunKind, body: WritingBody, call: JobCall) -> Response:
     _require_readable(call.request)
-    parse = partial(writing.parse_experiment, left_out=_left_out(call.request))
-    parsed = await asyncio.to_thread(parse, body.experiment, *writing.required_kinds(kind))
+    parse = partial(running.parse_experiment, left_out=_left_out(call.request))
+    parsed = await asyncio.to_thread(parse, body.experiment, *running.required_kinds(kind))
     experiment = await asyncio.to_thread(with_uploaded_plots, parsed, call.state.session.home, body.plot_upload)
     request = running.SectionRequest(kind, experiment, fresh=body.fresh)
-    asked = await writing.with_tables(request, call.state.session, body)
+    asked = await running.with_tables(request, call.state.session, body)
     return await call.answer(asdict(body), lambda: call.state.runs.start_run(asked, body))
 
 
 def _require_readable(request: Request) -> None:
     """Raise `ExperimentError` if this request's experiment was refused before parsing."""
-    error: writing.ExperimentError | None = getattr(request.state, "refused_experiment", None)
+    error: running.ExperimentError | None = getattr(request.state, "refused_experiment", None)
     if error is not None:
         raise error
 
 
-def _left_out(request: Request) -> list[writing.UnusableField]:
+def _left_out(request: Request) -> list[running.UnusableField]:
     """The problems of fields left out of this request's experiment before parsing."""
-    problems: list[writing.UnusableField] = getattr(request.state, "left_out", [])
+    problems: list[running.UnusableField] = getattr(request.state, "left_out", [])
     return problems
 
 

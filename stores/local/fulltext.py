@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...documents import Chunk, split_chunk_id, text_hash
 from ..folder_home import FolderHome
-from ..store_protocols import FullTextError, TextScope
+from ..store_protocols import FullTextError, TextScope, sort_scores
 from ..text_analysis import SECTION_WEIGHT, encodable, make_analyzer
 
 if TYPE_CHECKING:
@@ -82,16 +82,9 @@ class FullText:
             for key in cleared:
                 writer.delete_documents_by_term("key", key)
             for chunk in chunks:
-                writer.add_document(
-                    Document(
-                        id=chunk.id,
-                        key=chunk.key,
-                        hash=text_hash(chunk.text),
-                        category=int(chunk.category),
-                        text=encodable(chunk.text),
-                        section=encodable(f"{chunk.parent} {chunk.section}"),
-                    )
-                )
+                place = {"id": chunk.id, "key": chunk.key, "category": int(chunk.category)}
+                texts = {"text": encodable(chunk.text), "section": encodable(f"{chunk.parent} {chunk.section}")}
+                writer.add_document(Document(hash=text_hash(chunk.text), **place, **texts))
             writer.commit()
         finally:
             writer.wait_merging_threads()
@@ -113,18 +106,18 @@ class FullText:
         searcher = self._searcher()
         if not terms or k < 1 or not searcher.num_docs:
             return []
-        query = self._query(dict.fromkeys(terms), scope)
+        query = self._query(list(dict.fromkeys(terms)), scope)
         with self._naming_damage():
             found = searcher.search(query, min(k, searcher.num_docs), count=False).hits
             scored = [(str(searcher.doc(address).get_first("id")), float(score)) for score, address in found]
-        return sorted(scored, key=lambda item: (-item[1], item[0]))
+        return sort_scores(scored)
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
         searcher = self._searcher()
         total = max(1, searcher.num_docs)
         return {term: 1 - min(total, searcher.doc_freq("text", term)) / (total + 1) for term in terms}
 
-    def _query(self, terms: Iterable[str], scope: TextScope) -> Query:
+    def _query(self, terms: Sequence[str], scope: TextScope) -> Query:
         from tantivy import Occur, Query
 
         schema = _schema()
@@ -134,7 +127,6 @@ class FullText:
                 [(Occur.Should, Query.term_query(schema, field, term, "freq")) for term in terms]
             )
 
-        terms = list(terms)
         in_section = Query.boost_query(words("section"), SECTION_WEIGHT)
         parts = [(Occur.Must, Query.boolean_query([(Occur.Should, words("text")), (Occur.Should, in_section)]))]
         limits: tuple[tuple[str, list[Any] | None], ...] = (

@@ -115,9 +115,7 @@ class _BruteForce:
     """Vectors searched by brute force: [n, d], with their ids; `whole` if they are the whole collection."""
 
     def __init__(self, ids: Sequence[str], rows: Vectors, *, whole: bool) -> None:
-        self.ids = ids
-        self.rows = rows
-        self.whole = whole
+        self.ids, self.rows, self.whole = ids, rows, whole
         self.places = {name: place for place, name in enumerate(ids)}  # the row of each id
 
     def nearest(self, vector: Vector, k: int, scope: SearchScope) -> Scored:
@@ -186,9 +184,9 @@ class Reach:
         if loaded_for is not state:
             loaded = _NOTHING
         held = {name: loaded.rows[loaded.places[name]] for name in ids if name in loaded.places}
-        missing = [name for name in ids if name not in held]
-        vectors = {**held, **self._read(missing, vector)} if missing else held
-        return cosines({name: vectors[name] for name in ids if name in vectors}, vector)
+        if missing := [name for name in ids if name not in held]:
+            held |= self._read(missing, vector)
+        return cosines({name: held[name] for name in ids if name in held}, vector)
 
     def _read(self, ids: Sequence[str], vector: Vector) -> Mapping[str, Vector]:
         found = self._vectors(ids)

@@ -239,11 +239,28 @@ class MilvusRows:
 
     def create(self, dimension: int) -> None:
         """Create the collections that are missing, and load them."""
+        from pymilvus import DataType
+
         missing = self.missing()
-        with self._connection.client() as client:
-            for kind, name in self._names.items():
-                if name in missing:
-                    _create(client, name, kind, dimension)
+        for kind, name in self._names.items():
+            if name not in missing:
+                continue
+            with self._connection.client() as client:
+                schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+                schema.add_field("id", DataType.INT64, is_primary=True)
+                schema.add_field("paper", DataType.INT64)
+                schema.add_field("category" if kind == CHUNKS else "kind", DataType.INT8)
+                schema.add_field(VECTOR, DataType.FLOAT_VECTOR, dim=dimension)
+                indexes = client.prepare_index_params()
+                indexes.add_index(VECTOR, index_name=VECTOR, index_type="HNSW", metric_type="COSINE", params=_HNSW)
+                indexes.add_index("paper", index_name="paper", index_type="INVERTED")
+                if kind == CHUNKS:
+                    schema.add_field("hash", DataType.INT64)
+                    schema.add_field(WORDS, DataType.SPARSE_FLOAT_VECTOR)
+                    indexes.add_index(WORDS, index_name=WORDS, index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+                client.create_collection(name, schema=schema, consistency_level="Strong", timeout=WRITE_SECONDS)
+                client.create_index(name, indexes, timeout=WRITE_SECONDS, sync=False)  # an index without rows
+                client.load_collection(name, timeout=WRITE_SECONDS)
 
     def put(self, kind: str, rows: Sequence[Row]) -> None:
         """Write rows, replacing those with the same ids."""
@@ -360,26 +377,6 @@ class MilvusRows:
 
 def _load_state(client: MilvusClient, collection: str) -> str:
     return detail(client.get_load_state(collection, timeout=READ_SECONDS), "state")
-
-
-def _create(client: MilvusClient, collection: str, kind: str, dimension: int) -> None:
-    from pymilvus import DataType
-
-    schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
-    schema.add_field("id", DataType.INT64, is_primary=True)
-    schema.add_field("paper", DataType.INT64)
-    schema.add_field("category" if kind == CHUNKS else "kind", DataType.INT8)
-    schema.add_field(VECTOR, DataType.FLOAT_VECTOR, dim=dimension)
-    indexes = client.prepare_index_params()
-    indexes.add_index(VECTOR, index_name=VECTOR, index_type="HNSW", metric_type="COSINE", params=_HNSW)
-    indexes.add_index("paper", index_name="paper", index_type="INVERTED")
-    if kind == CHUNKS:
-        schema.add_field("hash", DataType.INT64)
-        schema.add_field(WORDS, DataType.SPARSE_FLOAT_VECTOR)
-        indexes.add_index(WORDS, index_name=WORDS, index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
-    client.create_collection(collection, schema=schema, consistency_level="Strong", timeout=WRITE_SECONDS)
-    client.create_index(collection, indexes, timeout=WRITE_SECONDS, sync=False)  # an index without rows
-    client.load_collection(collection, timeout=WRITE_SECONDS)
 
 
 def in_filter(field: str, values: Iterable[int]) -> str:

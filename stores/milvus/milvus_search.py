@@ -21,23 +21,13 @@ from ...errors import CiteloomError
 from ...models.embeddings.protocol import Vector
 from ...plurals import counted, some
 from ...settings.addresses import VectorsUrl
+from .. import store_protocols as protocols
 from ..metadata_store import MetadataStore
 from ..paper_catalog import Change, CurrentRecords, PaperRecord
 from ..postgres.database import Database, DatabaseTables, SeenRevision
 from ..postgres.postgres_catalog import database_state
 from ..postgres.postgres_vectors import PostgresVectors
-from ..store_protocols import (
-    FullTextError,
-    LibraryStores,
-    ScopedSearch,
-    Scored,
-    TextScope,
-    VectorStoreError,
-    WordIndex,
-    read_change,
-    sort_scores,
-    split_ids,
-)
+from ..store_protocols import LibraryStores, Scored, TextScope, sort_scores
 from ..tables import in_parts
 from ..text_analysis import FULLTEXT_VERSION
 from . import milvus_rows as milvus
@@ -86,7 +76,7 @@ def scope_filters(versions: Versions, scope: TextScope) -> Iterator[str]:
     if scope.ids is None:
         field, values = "paper", sorted(versions.by_key[key] for key in papers)
     else:
-        chunks = ((key, index) for key, index in split_ids(scope.ids) if key in papers)
+        chunks = ((key, index) for key, index in protocols.split_ids(scope.ids) if key in papers)
         field, values = "id", sorted(milvus.row_id(versions.by_key[key], index) for key, index in chunks)
     for part in in_parts(values, _VALUES_AT_ONCE):
         listed = milvus.in_filter(field, part)
@@ -117,7 +107,7 @@ def best_results(
     return sort_scores(result for scope in filters for result in search_scope(scope))[:k]
 
 
-class MilvusNearest(ScopedSearch):
+class MilvusNearest(protocols.ScopedSearch):
     """Vector search over a library."""
 
     def __init__(self, records: CurrentRecords, stores: MilvusStores) -> None:
@@ -146,7 +136,7 @@ class MilvusNearest(ScopedSearch):
 _PAPERS_AT_ONCE: Final = 50
 
 
-class MilvusWords(WordIndex):
+class MilvusWords(protocols.WordIndex):
     """The words of all chunks; thread-safe."""
 
     def __init__(self, stores: MilvusStores) -> None:
@@ -173,7 +163,7 @@ class MilvusWords(WordIndex):
         records = self._catalog.records()
         for keys in in_parts(every, _PAPERS_AT_ONCE):
             self._catalog.number(keys)
-            stored = filter(None, (read_change(records[key], self._stores.vectors) for key in keys))
+            stored = filter(None, (protocols.read_change(records[key], self._stores.vectors) for key in keys))
             versions = self._stores.versions().by_key
             self._catalog.add_words(write_papers(stored, versions, self._stores.rows(), self._catalog.means))
 
@@ -190,7 +180,7 @@ class MilvusWords(WordIndex):
                     same = name in listed and milvus.fingerprint(listed[name]) == found
                     entries[name] = listed[name] if same else f"{found:x}"
         except milvus.MilvusUnavailableError as error:
-            raise FullTextError(error.message, help=error.help) from error
+            raise protocols.FullTextError(error.message, help=error.help) from error
         return entries
 
     def search(self, terms: Sequence[str], k: int, scope: TextScope) -> Scored:
@@ -224,7 +214,7 @@ class MilvusStores(LibraryStores):
         if self._known is None:
             name = self.catalog.name_in_milvus()
             if name is None:
-                raise VectorStoreError(f"{self._connection.url}: this library was never written to Milvus.")
+                raise protocols.VectorStoreError(f"{self._connection.url}: this library was never written to Milvus.")
             self._known = MilvusRows(self._connection, name)
         return self._known
 
@@ -303,7 +293,7 @@ class MilvusStores(LibraryStores):
         rows.delete(sorted(strange | {self.versions().by_key[key] for key in differing}))
         self.catalog.number(unnumbered)
         keys = sorted(differing | unnumbered)
-        stored = filter(None, (read_change(records[key], self.vectors) for key in keys))
+        stored = filter(None, (protocols.read_change(records[key], self.vectors) for key in keys))
         write_papers(stored, self.versions().by_key, rows, self.catalog.means)
         return keys
 

@@ -120,8 +120,10 @@ class DatabaseCallLocks:
 
     def close(self) -> None:
         closing, self._thread = self._thread, ThreadPoolExecutor(1, thread_name_prefix="call locks")
-        closing.submit(self._disconnect)
-        closing.shutdown()
+        closing.shutdown()  # after what is waiting
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _change(self, change: Callable[[Any, str], bool], key: str) -> bool:
         try:
@@ -132,8 +134,3 @@ class DatabaseCallLocks:
         except CiteloomError:
             self._connection = None  # the journal, on the same database, reports it
             return True
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None

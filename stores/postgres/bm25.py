@@ -81,9 +81,7 @@ class _Papers:
     def chunk_ids(self, chunks: NDArray[np.int64]) -> list[str]:
         papers = np.searchsorted(self._firsts, chunks, side="right") - 1
         places = chunks - self._firsts[papers]
-        return [
-            chunk_id(self._keys[paper], place) for paper, place in zip(papers.tolist(), places.tolist(), strict=True)
-        ]
+        return list(map(chunk_id, (self._keys[paper] for paper in papers.tolist()), places.tolist()))
 
     def weight(self, field: int, holding: int) -> float:
         rarity = math.log(1 + (len(self.categories) - holding + 0.5) / (holding + 0.5))
@@ -115,10 +113,8 @@ class PostgresWords(LibraryTables, WordIndex):
                 write_postings(connection.cursor(), part)
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        rows = self.rows(
-            "SELECT key, hashes FROM word_totals WHERE %(keys)s::text[] IS NULL OR key = ANY(%(keys)s)",
-            {"keys": None if keys is None else sorted(keys)},
-        )
+        query = "SELECT key, hashes FROM word_totals WHERE %(keys)s::text[] IS NULL OR key = ANY(%(keys)s)"
+        rows = self.rows(query, {"keys": None if keys is None else sorted(keys)})
         return {chunk_id(key, index): text for key, hashes in rows for index, text in enumerate(hashes)}
 
     def search(self, terms: Sequence[str], k: int, scope: TextScope) -> list[tuple[str, float]]:
@@ -127,8 +123,7 @@ class PostgresWords(LibraryTables, WordIndex):
         wanted = sorted(set(terms))
         papers = self._papers or self._read_papers()
         for _ in range(_TRIES):
-            numbers = _paper_numbers(scope, papers)
-            rows = self.rows(SEARCH, {"terms": wanted, "papers": numbers})
+            rows = self.rows(SEARCH, {"terms": wanted, "papers": _paper_numbers(scope, papers)})
             self._seen.update(rows[0][0])
             if rows[0][0] == papers.revision:
                 break
@@ -225,7 +220,13 @@ PostingRow = tuple[str, int, bytes]
 def build_rows(key: str, chunks: Sequence[Chunk]) -> tuple[tuple[object, ...], list[PostingRow]]:
     """The rows stored for a paper's words: one for `word_totals`, and its terms with field and entries."""
     lengths = {_TEXT: 0, _SECTION: 0}
-    found = _postings(chunks, lengths)
+    found: dict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)  # place, count and length of the field
+    for chunk in chunks:
+        for field, text in ((_TEXT, chunk.text), (_SECTION, f"{chunk.parent} {chunk.section}")):
+            terms = analyze(text)
+            lengths[field] += len(terms)
+            for term, count in Counter(terms).items():
+                found[term, field].append((chunk.index, min(count, _MOST), min(len(terms), _MOST)))
     hashes = [text_hash(chunk.text) for chunk in chunks]
     kinds = bytes(int(chunk.category) for chunk in chunks)
     entries = [(term, field, np.array(each, _ENTRY).tobytes()) for (term, field), each in found.items()]
@@ -243,15 +244,3 @@ def copy_postings(cursor: Any, papers: Sequence[tuple[tuple[object, ...], list[P
         copy.set_types(_POSTING_TYPES)
         for row in sorted(written):
             copy.write_row(row)
-
-
-def _postings(chunks: Sequence[Chunk], lengths: dict[int, int]) -> dict[tuple[str, int], list[tuple[int, int, int]]]:
-    """Place, count and length of the field for each term and field; adds the lengths to `lengths`."""
-    found: dict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)
-    for chunk in chunks:
-        for field, text in ((_TEXT, chunk.text), (_SECTION, f"{chunk.parent} {chunk.section}")):
-            terms = analyze(text)
-            lengths[field] += len(terms)
-            for term, count in Counter(terms).items():
-                found[term, field].append((chunk.index, min(count, _MOST), min(len(terms), _MOST)))
-    return found

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from weakref import WeakKeyDictionary
@@ -67,7 +67,20 @@ class Database:
     def __init__(self, url: DatabaseUrl, connections: int = 0, *, vectors: bool = True) -> None:
         self.url = url
         self._check = _CheckIdle()
-        self._pool = self._open_pool(connections, vectors) if connections else None
+        self._pool: ConnectionPool[Any] | None = None
+        if connections:
+            require_extra()
+            from pgvector.psycopg import register_vector
+            from psycopg_pool import ConnectionPool
+
+            def configure(connection: Connection[Any]) -> None:
+                self._require_lease(connection)
+                if vectors:
+                    register_vector(connection)
+
+            parameters = {**self._parameters(), "autocommit": True}
+            pool = partial(ConnectionPool, kwargs=parameters, configure=configure, check=self._check, name="library")
+            self._pool = pool(min_size=1, max_size=connections, timeout=_WAIT, open=True)
 
     def connect(self, *, autocommit: bool = False) -> Connection[tuple[Any, ...]]:
         """A new connection; raises `ConnectionLostError`, and `InputError` for an address that cannot be used."""
@@ -117,27 +130,6 @@ class Database:
     def close(self) -> None:
         if self._pool is not None:
             self._pool.close()
-
-    def _open_pool(self, connections: int, vectors: bool) -> ConnectionPool[Any]:
-        require_extra()
-        from pgvector.psycopg import register_vector
-        from psycopg_pool import ConnectionPool
-
-        def configure(connection: Connection[Any]) -> None:
-            self._require_lease(connection)
-            if vectors:
-                register_vector(connection)
-
-        return ConnectionPool(
-            kwargs={**self._parameters(), "autocommit": True},
-            min_size=1,
-            max_size=connections,
-            timeout=_WAIT,
-            configure=configure,
-            check=self._check,
-            name="library",
-            open=True,
-        )
 
     def _require_lease(self, connection: Connection[Any]) -> None:
         """Close the connection and raise `LeaseLostError` if its server was evicted."""

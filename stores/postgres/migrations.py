@@ -30,6 +30,9 @@ MIGRATIONS: Final[dict[int, str]] = {
     4: "\n".join(table.create(POSTGRESQL) for table in (*ACCOUNT_TABLES, OWNED)),
     5: LABELS.create(POSTGRESQL),
 }
+_NO_VECTORS: Final = (
+    "Ask its administrator for: CREATE EXTENSION vector SCHEMA public (and 'public' in the search path)."
+)
 _LOCK: Final = "schema"
 _LOCK_TIMEOUT: Final = 60.0  # seconds to wait for another process that migrates the tables
 _VERSIONS: Final = (
@@ -71,13 +74,21 @@ def _read_version(connection: Any) -> int:
 def _migrate(connection: Any, url: DatabaseUrl) -> None:
     """Create all tables, or apply the migrations that are missing; the caller holds the lock."""
     from langgraph.checkpoint.postgres import PostgresSaver
+    from psycopg import Error
     from psycopg.rows import dict_row, tuple_row
 
     version = _read_version(connection)
     if version > TABLES_VERSION:
         raise OtherFormatError(url, version, TABLES_VERSION)
     if version == 0:
-        _require_vectors(connection, url)
+        try:
+            if connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone() is None:
+                connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+            connection.execute("SELECT 'vector'::regtype")
+        except Error as error:
+            raise DatabaseError(
+                f"{url}: the extension pgvector cannot be used ({Database(url).reason(error)}).", help=_NO_VECTORS
+            ) from error
         tables = (*JOURNAL_TABLES, *RUN_TABLES, *METADATA_TABLES, *SERVER_TABLES, *ACCOUNT_TABLES)
         declared = [table.create(POSTGRESQL) for table in tables]
         written = resources.files(__package__).joinpath("tables.sql").read_text(encoding="utf-8")
@@ -95,21 +106,6 @@ def _migrate(connection: Any, url: DatabaseUrl) -> None:
         finally:
             connection.row_factory = tuple_row
     connection.execute("CREATE INDEX IF NOT EXISTS checkpoints_by_id ON checkpoints (checkpoint_id)")
-
-
-def _require_vectors(connection: Any, url: DatabaseUrl) -> None:
-    from psycopg import Error
-
-    try:
-        found = connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone()
-        if found is None:
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-        connection.execute("SELECT 'vector'::regtype")
-    except Error as error:
-        raise DatabaseError(
-            f"{url}: the extension pgvector cannot be used ({Database(url).reason(error)}).",
-            help="Ask its administrator for: CREATE EXTENSION vector SCHEMA public (and 'public' in the search path).",
-        ) from error
 
 
 def _checkpoints_ready(connection: Any) -> bool:

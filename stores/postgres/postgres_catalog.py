@@ -18,26 +18,16 @@ from ...documents.figures import PaperFigure, carry_descriptions
 from ...errors import InputError
 from ...plurals import counted
 from ...table_columns import TEXT, TypedTable, dump_json, integer
+from .. import paper_catalog as papers
 from ..metadata_store import MetadataStore
-from ..paper_catalog import (
-    FIGURE,
-    RECORD_COLUMNS,
-    SECTIONS,
-    Change,
-    CurrentRecords,
-    PaperCatalog,
-    PaperRecord,
-    chunk_row,
-    paper_row,
-    section_rows,
-)
+from ..paper_catalog import Change, PaperCatalog, PaperRecord
 from ..store_protocols import LibraryStores
 from .bm25 import PostgresWords, write_postings
 from .database import Database, DatabaseTables, LibraryTables, SeenRevision, SharedSql, increment_revision
 from .postgres_vectors import EXACT_LIMIT, PostgresNearest, PostgresVectors
 
 ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-SECTION_ROW: Final = SECTIONS.insert().replace("?", "%s")
+SECTION_ROW: Final = papers.SECTIONS.insert().replace("?", "%s")
 _CHUNKS: Final = (
     "key, idx, text, section, parent, category, level, page, start, stop, tokens, page_breaks, text_hash, embedding"
 )
@@ -49,7 +39,7 @@ INDEX: Final = "chunks_by_vector"
 STAGED_IMAGE: Final = """
 item->>'image_hash' FROM staged s, json_array_elements(s.change::json->'figures') item
 WHERE item->>'image_hash' IS NOT NULL"""
-_FIGURES: Final = TypedTable("figures", ("key", "idx"), {"key": TEXT, "idx": integer(), "record": FIGURE})
+_FIGURES: Final = TypedTable("figures", ("key", "idx"), {"key": TEXT, "idx": integer(), "record": papers.FIGURE})
 
 
 def write_images(cursor: Any, changes: Sequence[Change]) -> None:
@@ -73,7 +63,7 @@ def drop_images(connection: Any, names: Sequence[str]) -> None:
 class PostgresCatalog(LibraryTables, PaperCatalog):
     """Papers, sections and chunks."""
 
-    _RECORDS = f"SELECT {RECORD_COLUMNS}, note, figures_version FROM papers"
+    _RECORDS = f"SELECT {papers.RECORD_COLUMNS}, note, figures_version FROM papers"
 
     def close(self) -> None:
         self.database.close()
@@ -147,7 +137,7 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
             cursor.executemany(
                 ROW, [full_paper_row(change, change.record) for change in added if change.record is not None]
             )
-            cursor.executemany(SECTION_ROW, [row for change in added for row in section_rows(change)])
+            cursor.executemany(SECTION_ROW, [row for change in added for row in papers.section_rows(change)])
             copy_rows(cursor, (row for change in added for row in build_chunk_rows(change)))
             if passages := [(change.key, *place) for change in added for place in enumerate(change.note_vectors)]:
                 cursor.executemany("INSERT INTO passages VALUES (%s, %s, %s)", passages)
@@ -177,7 +167,7 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
 
 def full_paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
     note = dump_json(asdict(record.note)) if record.note is not None else None
-    return (*paper_row(change, record), note, change.summary_vector, record.figures_version)
+    return (*papers.paper_row(change, record), note, change.summary_vector, record.figures_version)
 
 
 def copy_rows(cursor: Any, rows: Iterable[tuple[object, ...]]) -> None:
@@ -189,7 +179,7 @@ def copy_rows(cursor: Any, rows: Iterable[tuple[object, ...]]) -> None:
 
 def build_chunk_rows(change: Change) -> list[tuple[object, ...]]:
     return [
-        (*chunk_row(chunk), list(chunk.page_breaks), text_hash(chunk.text), vector)
+        (*papers.chunk_row(chunk), list(chunk.page_breaks), text_hash(chunk.text), vector)
         for chunk, vector in zip(change.chunks, change.vectors, strict=True)
     ]
 
@@ -270,7 +260,7 @@ class PostgresStores(LibraryStores):
         """A search is one statement, which reads the revision as well."""
         return self._seen.number, 0
 
-    def search(self, records: CurrentRecords) -> PostgresNearest:
+    def search(self, records: papers.CurrentRecords) -> PostgresNearest:
         return PostgresNearest(records, self.vectors)
 
     def state(self) -> list[tuple[bool, str, str]]:

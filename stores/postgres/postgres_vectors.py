@@ -128,11 +128,11 @@ class PostgresNearest(ScopedSearch):
         return [(chunk_id(key, index), score) for _, key, index, score in rows]
 
     def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
-        rows = self._vectors.rows(
+        query = (
             "SELECT key, 1 - (summary_vector <=> %(vector)s) FROM papers WHERE summary_vector IS NOT NULL"
-            " ORDER BY summary_vector <=> %(vector)s, key LIMIT %(k)s",
-            {"vector": vector, "k": k},
+            " ORDER BY summary_vector <=> %(vector)s, key LIMIT %(k)s"
         )
+        rows = self._vectors.rows(query, {"vector": vector, "k": k})
         return [(key, float(score)) for key, score in rows if key in records]
 
     def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:

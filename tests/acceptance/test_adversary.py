@@ -120,7 +120,7 @@ async def all_runs(library: Library, journal: Journal, base_url: str, folder: Pa
         async with turn:
             try:
                 finished = await run_request(request, session)
-                return Ended(seed, await save(finished.record, folder / str(seed)), None)
+                return Ended(seed, save(finished.record, folder / str(seed)), None)
             except Exception as error:  # noqa: BLE001  # which error it is, is for the test to judge
                 return Ended(seed, None, error)
 

@@ -50,7 +50,7 @@ def test_all_sections_with_an_agent_that_searches(
 
         async def write(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
             finished = await run_request(SectionRequest(kind, exp), session)
-            record = await save(finished.record, tmp_path)
+            record = save(finished.record, tmp_path)
             return record, (await run_state(home, record["thread_id"])).values
 
         async def write_all() -> list[tuple[dict[str, Any], dict[str, Any]]]:

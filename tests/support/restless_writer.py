@@ -12,11 +12,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from citeloom.stores.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome, FolderLock
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local import chroma
-from citeloom.stores.local.lock import FolderLock
 from tests.support.made_papers import carry_out, change, similar
 from tests.support.word_embedding import WordEmbedding
 

@@ -21,8 +21,6 @@ from citeloom.citations import (
     cited_works,
     html_escaping,
     markers,
-    marking,
-    quotations,
     references,
     user_citations,
 )
@@ -51,7 +49,7 @@ from citeloom.citations.export import (
     word_fields,
 )
 from citeloom.citations.markers import CitedSentence
-from citeloom.commands import output, searching
+from citeloom.commands import output, papers
 from citeloom.commands.shell import parser
 from citeloom.documents import (
     Paper,
@@ -62,7 +60,6 @@ from citeloom.documents import (
     figure_search,
     front_matter,
     markdown,
-    notes,
     pandoc,
     paper_names,
     plain_text,
@@ -75,16 +72,14 @@ from citeloom.graph.nodes import agent as repeated_queries
 from citeloom.ingestion import sources
 from citeloom.models.http import failures
 from citeloom.roles.chat import (
-    clean_output,
+    model_answers,
     prompt_format,
-    structured_output,
 )
 from citeloom.roles.chat.prompt_format import present_experiment
 from citeloom.roles.extractive import (
     follow_ups as rewriter,
     passage_details,
     passage_scores,
-    quotable_sentences,
     section_outlines,
     section_outlines as metrics_table,
     statement_needs as needs,
@@ -138,7 +133,7 @@ def _numbers_in_words(text: str) -> None:
 
 
 def _left_out(text: str) -> str:
-    return marking.leave_out(text, marking.marked_sentences(text, _all_at_fault(text)))
+    return citation_styles.leave_out(text, citation_styles.marked_sentences(text, _all_at_fault(text)))
 
 
 def _of_a_file(read: Callable[[str], object]) -> Reader:
@@ -228,9 +223,9 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "uncited_sentences": lambda text: citation_coverage.uncited_sentences(text, PLAIN),
     "unsupported_findings": citation_coverage.unsupported_findings,
     "balance_findings": lambda text: citation_coverage.balance_findings(text, SOURCES),
-    "quoted_spans": quotations.quoted_spans,
-    "verbatim_spans": lambda text: quotations.verbatim_spans(text, [PLAIN, text]),
-    "is_verbatim": lambda text: quotations.is_verbatim(PLAIN, text),
+    "quoted_spans": markers.quoted_spans,
+    "verbatim_spans": lambda text: markers.verbatim_spans(text, [PLAIN, text]),
+    "is_verbatim": lambda text: markers.is_verbatim(PLAIN, text),
     "an edited file": edited_documents.without_frame,
     "citations of an exported file": edited_documents.restore_keys,
     "linked_keys": edited_documents.linked_keys,
@@ -260,7 +255,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "absence_findings": lambda text: absence.absence_findings(text, [text]),
     "states_only_absence": lambda text: absence.states_only_absence(CitedSentence(text, 0, len(text), ("E1",))),
     "numbers in words": _numbers_in_words,
-    "missing_marks": lambda text: marking.missing_marks(text, _all_at_fault(text)),
+    "missing_marks": lambda text: citation_styles.missing_marks(text, _all_at_fault(text)),
     "leave_out": _left_out,
     "DraftEventStream": _streamed,
     **{f"render, {style}": _render(style) for style in ("key", "pandoc", "locator", "numeric", "latex")},
@@ -294,7 +289,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "make_entry": lambda text: bibliography.make_entry(paper(text)),
     "key_from_path": _of_a_file(lambda text: bibliography.key_from_path(Path(f"{text}.md".replace("/", "")))),
     "sentence_spans": _of_a_file(sentences.sentence_spans),
-    "make_note": _of_a_file(lambda text: notes.make_note(f"a{text}", lambda part: len(part) // 4 + 1)),
+    "make_note": _of_a_file(lambda text: chunking.make_note(f"a{text}", lambda part: len(part) // 4 + 1)),
     "read_front_matter": front_matter.read_front_matter,
     "front matter of a paper": lambda text: markdown.parse_markdown(f"---\ntitle: x\nabstract: {text}\n---\n\nText.\n"),
     "find_doi": front_matter.find_doi,
@@ -336,11 +331,11 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
 }
 
 MODELS: Final[Mapping[str, Reader]] = {
-    "prose": clean_output.prose,
-    "answer_text": lambda text: clean_output.answer_text(AIMessage(text)),
-    "answer_alone": lambda text: clean_output.extract_answer(Draft(text)),
-    "CleanStream": lambda text: _heard(clean_output.CleanStream(_Deaf(), clean_output.prose), text),
-    "json_objects": lambda text: list(structured_output.json_objects(text)),
+    "prose": model_answers.prose,
+    "answer_text": lambda text: model_answers.answer_text(AIMessage(text)),
+    "answer_alone": lambda text: model_answers.extract_answer(Draft(text)),
+    "CleanStream": lambda text: _heard(model_answers.CleanStream(_Deaf(), model_answers.prose), text),
+    "json_objects": lambda text: list(model_answers.json_objects(text)),
     "server_message": failures.server_message,
     "fenced": lambda text: prompt_format.fence(text, "a"),
     "shortened": lambda text: prompt_format.shorten(text, 900),
@@ -351,8 +346,8 @@ MODELS: Final[Mapping[str, Reader]] = {
     "present_findings": lambda text: prompt_format.present_findings([need(text)], [source(text, paper=paper(text))]),
     "show_passages": lambda text: prompt_format.show_passages(text, [chunk(text)]),
     "present_paper": lambda text: prompt_format.present_paper(paper(text), text),
-    "quotable_passages": quotable_sentences.quotable_passages,
-    "is_quotable": quotable_sentences.is_quotable,
+    "quotable_passages": passage_scores.quotable_passages,
+    "is_quotable": passage_scores.is_quotable,
     "format_quote": lambda text: plain_text.format_quote(text, len(text) // 3, len(text) // 2),
     "omit_pointers": plain_text.omit_pointers,
     "words_of": words.split_words,
@@ -393,7 +388,7 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "printable.shown": output.printable,
     "printable.one_line": output.one_line,
     "inert": html_escaping.inert,
-    "searching.plain_sentence": searching.plain_sentence,
+    "papers.plain_sentence": papers.plain_sentence,
     "shell line": parser.parse,
 }
 

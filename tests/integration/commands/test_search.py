@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.commands.searching import plain_sentence
+from citeloom.commands.papers import plain_sentence
 from tests.integration.commands.conftest import Citeloom
 
 FIELDS = [

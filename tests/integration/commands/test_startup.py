@@ -36,7 +36,7 @@ def test_help_loads_no_heavy_package() -> None:
 
 BEFORE_THE_PROMPT = """
 import json, sys
-from citeloom.commands import chat
+from citeloom.commands import runs
 from citeloom.commands.shell import parser, repl, shell_state
 from citeloom.api.stored_runs import new_thread_id
 print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))

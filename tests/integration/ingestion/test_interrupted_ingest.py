@@ -16,10 +16,9 @@ import pytest
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ingest_events import Waiting
-from citeloom.stores.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome, FolderLock
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.lock import FolderLock
 from citeloom.stores.text_analysis import analyze
 from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding

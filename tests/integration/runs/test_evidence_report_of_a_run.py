@@ -63,14 +63,14 @@ async def test_given_again_it_is_the_same_file_and_another_style_changes_the_cit
         first = await run_request(request, session)
         again = await run_request(request, session)
         assert again.finished_earlier
-        files = [await save(done.record, tmp_path / name) for done, name in ((first, "a"), (again, "b"))]
+        files = [save(done.record, tmp_path / name) for done, name in ((first, "a"), (again, "b"))]
         texts = [Path(record["files"]["evidence.html"]).read_bytes() for record in files]
         assert texts[0] == texts[1]
         other = open_session(Settings(cite_style="numeric"), FolderHome(home))
     with other as session:
         numbered = await run_request(request, session)
         assert numbered.finished_earlier and "[1]" in numbered.record["text"]
-        saved = await save(numbered.record, tmp_path / "c")
+        saved = save(numbered.record, tmp_path / "c")
         report = Path(saved["files"]["evidence.html"]).read_text("utf-8")
     assert 'href="#c1">[1]</a>' in report
     assert texts[0].decode().count("<mark>") == report.count("<mark>")

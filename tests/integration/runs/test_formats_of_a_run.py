@@ -48,7 +48,7 @@ async def test_another_style_needs_no_new_run(home: Path, experiment: dict[str, 
     for csl in ("", "ieee", "apa", "ieee"):
         with open_session(Settings(csl=csl), FolderHome(home)) as session:
             finished = await run_request(request, session)
-        saved = await save(finished.record, tmp_path, ["html"])
+        saved = save(finished.record, tmp_path, ["html"])
         texts.append([Path(saved["files"][name]).read_bytes() for name in ("md", "evidence.html", "html")])
         assert finished.finished_earlier == (len(texts) > 1)
     assert texts[1] == texts[3]

@@ -67,7 +67,7 @@ async def test_instructions_in_papers_are_reported_and_not_followed(
         keys = {paper.key for paper in session.library.papers()}
         check_section({**finished.record, "files": {}}, session.library, written_by_models=True)
     await close_connections()
-    record = await save(finished.record, tmp_path / "out")
+    record = save(finished.record, tmp_path / "out")
     assert model.obeyed == {"reader", "planner", "writer"}, "nobody obeyed, so nothing was tested"
 
     # No key and no foreign mark comes of it, in the text, the references or the .bib of what is cited.

@@ -247,7 +247,7 @@ async def test_another_style_is_rendered_without_a_call(
     for style in ("pandoc", "numeric", "latex"):
         finished = await run_request(SectionRequest("paper", parse_experiment(experiment)), session(cite_style=style))
         assert finished.finished_earlier
-        await save(finished.record, tmp_path / style)
+        save(finished.record, tmp_path / style)
         texts.add((tmp_path / style / "paper.md").read_text("utf-8"))
     assert server.calls() == calls
     assert len(texts) == 3

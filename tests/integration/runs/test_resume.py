@@ -17,8 +17,7 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import RunUnderWayError, delete_run, run_request
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.folder_home import FolderHome
-from citeloom.stores.local.lock import FolderLock
+from citeloom.stores.folder_home import FolderHome, FolderLock
 from citeloom.stores.run_register import RunRegister
 from tests.support.home_tables import run_tables
 from tests.support.openai_server import FakeOpenAI, Raw

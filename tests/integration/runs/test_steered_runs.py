@@ -77,7 +77,7 @@ async def test_what_is_accepted_changes_no_word_and_costs_no_call(session: Opene
     said = [(item["ask"], item["changes"]) for item in record["steering"]]
     assert said == [(ask, []) for ask in ASKS]
     assert all(item["by"] and item["at"] for item in record["steering"])
-    edited = await edited_record(load_editable(opened.home, record["thread_id"]), opened)
+    edited = edited_record(load_editable(opened.home, record["thread_id"]), opened)
     assert edited["steering"] == record["steering"]
     again = await awrite_section(opened, "discussion", EXPERIMENT, interrupts=ASKS)
     assert again["thread_id"] == record["thread_id"], "it is finished, and asks no more"

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from citeloom.api.stored_runs import run_summary
-from citeloom.stores.folder_home import FolderHome
-from citeloom.stores.local.lock import FolderLock
+from citeloom.stores.folder_home import FolderHome, FolderLock
 from citeloom.stores.run_register import RunRegister
 from tests.support.event_streams import Gate
 from tests.support.home_tables import run_tables

@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 from citeloom.errors import WRONG_INPUT
-from citeloom.stores.folder_home import FolderHome, UnsafeHomeError, find_home
+from citeloom.stores.folder_home import FolderHome, FolderLock, UnsafeHomeError, find_home
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.chroma import LocalStores
-from citeloom.stores.local.lock import FolderLock
 from citeloom.stores.store_protocols import VectorStoreError
 from tests.support.word_embedding import WordEmbedding
 

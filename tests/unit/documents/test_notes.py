@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from citeloom.documents.notes import make_note, note_stem
+from citeloom.documents.chunking import make_note
+from citeloom.documents.types import note_stem
 
 TEXTS = st.text(st.sampled_from("ab é.!?\n\r\t#-"), min_size=1, max_size=900).filter(str.strip)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id
-from citeloom.documents.notes import Note
+from citeloom.documents.types import Note
 from citeloom.ingestion.doctor import examine
 from citeloom.stores.library import Library, UnknownPaperError
 from citeloom.stores.paper_catalog import Change, PaperRecord, removal

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.roles.chat.structured_output import repair_json
+from citeloom.roles.chat.model_answers import repair_json
 
 
 @pytest.mark.parametrize(

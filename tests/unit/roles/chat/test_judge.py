@@ -13,7 +13,7 @@ from bench.cases import JudgedSentence, support_cases
 from citeloom.citations.checks.support_findings import support_findings
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.judges import ChatJudge, verdicts_model
-from citeloom.roles.chat.structured_output import build_schema
+from citeloom.roles.chat.model_answers import build_schema
 from citeloom.roles.protocols import CitedClaim, DecidingSpan, PassageSentence, Source, Verdict
 from citeloom.text.sentences import sentence_spans
 from tests.unit.roles.chat.conftest import CHUNK_TEXT

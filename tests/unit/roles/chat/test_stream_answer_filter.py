@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from citeloom.roles.chat.clean_output import CleanStream, extract_answer, prose
+from citeloom.roles.chat.model_answers import CleanStream, extract_answer, prose
 from citeloom.roles.protocols import Draft
 from tests.support.listener import Heard
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from citeloom.roles.chat.clean_output import CleanStream, prose
+from citeloom.roles.chat.model_answers import CleanStream, prose
 from tests.support.listener import Heard
 
 TEXT = "Degree explains edges [E1].\n\nIt `is` strong, **very**."

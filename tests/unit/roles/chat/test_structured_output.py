@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import Field
 
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.structured_output import ChatRole, StructuredAnswer, build_schema, parse
+from citeloom.roles.chat.model_answers import ChatRole, StructuredAnswer, build_schema, parse
 
 
 class Mood(StructuredAnswer):

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from citeloom.roles.extractive.quotable_sentences import MAX_WORDS, Genre, genre_of, is_quotable, quotable_passages
+from citeloom.roles.extractive.passage_scores import MAX_WORDS, Genre, genre_of, is_quotable, quotable_passages
 
 FIT = [
     "Deep networks trained on few samples overfit unless their capacity is limited by regularization",
