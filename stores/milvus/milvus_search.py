@@ -27,7 +27,7 @@ from ..paper_catalog import Change, CurrentRecords, PaperRecord
 from ..postgres.database import Database, DatabaseTables, SeenRevision
 from ..postgres.postgres_catalog import database_state
 from ..postgres.postgres_vectors import PostgresVectors
-from ..store_protocols import LibraryStores, Scored, TextScope, sort_scores
+from ..store_protocols import FullTextError, LibraryStores, Scored, TextScope, VectorStoreError, sort_scores
 from ..tables import in_parts
 from ..text_analysis import FULLTEXT_VERSION
 from . import milvus_rows as milvus
@@ -180,7 +180,7 @@ class MilvusWords(protocols.WordIndex):
                     same = name in listed and milvus.fingerprint(listed[name]) == found
                     entries[name] = listed[name] if same else f"{found:x}"
         except milvus.MilvusUnavailableError as error:
-            raise protocols.FullTextError(error.message, help=error.help) from error
+            raise FullTextError(error.message, help=error.help) from error
         return entries
 
     def search(self, terms: Sequence[str], k: int, scope: TextScope) -> Scored:
@@ -214,7 +214,7 @@ class MilvusStores(LibraryStores):
         if self._known is None:
             name = self.catalog.name_in_milvus()
             if name is None:
-                raise protocols.VectorStoreError(f"{self._connection.url}: this library was never written to Milvus.")
+                raise VectorStoreError(f"{self._connection.url}: this library was never written to Milvus.")
             self._known = MilvusRows(self._connection, name)
         return self._known
 
