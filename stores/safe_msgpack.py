@@ -40,6 +40,10 @@ class PlainCheckpoints(BaseCheckpointSaver[str]):
     tables: ClassVar[str]
     remedy: ClassVar[str]
 
+    async def _wrong_row(self, thread_id: str) -> str:
+        """Where the value of a thread that cannot be read is, as errors name it."""
+        return f"{self.tables}, row thread_id={thread_id!r}"
+
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that `config` names; raises `DamagedFileError` if it is not valid."""
         try:
@@ -47,11 +51,11 @@ class PlainCheckpoints(BaseCheckpointSaver[str]):
                 _require_checkpoint(found)
             return found
         except (*_UNREADABLE, DamagedFileError) as error:
-            reason = str(error.message if isinstance(error, DamagedFileError) else error).removeprefix(
-                f"{self.place}: "
-            )
-            row = f"{self.tables}, row thread_id={config['configurable']['thread_id']!r}"
-            raise DamagedFileError(f"{self.place}: {row}: {reason.rstrip('.')}.", help=self.remedy) from error
+            reason = f"it is not a checkpoint ({error})"
+            if isinstance(error, DamagedFileError):
+                reason = error.message.removeprefix(f"{self.place}: ").rstrip(".")
+            row = await self._wrong_row(config["configurable"]["thread_id"])
+            raise DamagedFileError(f"{self.place}: {row}: {reason}.", help=self.remedy) from error
 
 
 def _require_checkpoint(found: CheckpointTuple) -> None:
@@ -61,7 +65,7 @@ def _require_checkpoint(found: CheckpointTuple) -> None:
     if not isinstance(checkpoint["id"], str) or not all(
         isinstance(part, dict) for part in (*parts, *checkpoint["versions_seen"].values())
     ):
-        raise ValueError("it is not a checkpoint")
+        raise ValueError("a part of it has another type")
     if not isinstance(found.metadata, dict):
         raise ValueError("its metadata is not an object")
     if not all(isinstance(task, str) and isinstance(name, str) for task, name, _ in found.pending_writes or ()):

@@ -13,7 +13,7 @@ import aiosqlite
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from ...models.concurrency import LoopLocal
-from ...sqlite import CHECKPOINTS_REMEDY, naming_damage, require_plain_schema, write_ahead
+from ...sqlite import CHECKPOINTS_REMEDY, DamagedFileError, naming_damage, require_plain_schema, write_ahead
 from ...table_columns import text_or_bytes
 from ..safe_msgpack import NEWEST, PlainCheckpoints, PlainSerializer, continue_after
 
@@ -27,6 +27,18 @@ class PlainSaver(PlainCheckpoints, AsyncSqliteSaver):
     def __init__(self, connection: aiosqlite.Connection, path: Path) -> None:
         super().__init__(connection, serde=PlainSerializer(path))
         self.place = path
+
+    async def _wrong_row(self, thread_id: str) -> str:
+        for table, column in (("checkpoints", "checkpoint"), ("writes", "value")):
+            query = f"SELECT checkpoint_id, type, {column} FROM {table} WHERE thread_id = ?"
+            async with self.conn.execute(query, (thread_id,)) as cursor:
+                async for checkpoint_id, kind, content in cursor:
+                    try:
+                        self.serde.loads_typed((kind, content))
+                    except DamagedFileError:
+                        row = f"thread_id={thread_id!r} checkpoint_id={str(checkpoint_id)[:60]!r}"
+                        return f"table {table}, column {column}, row {row}"
+        return await super()._wrong_row(thread_id)
 
     async def keep_latest(self, thread_id: str) -> None:
         """Delete all checkpoints of a thread but its latest, including those of its subgraphs."""

@@ -187,11 +187,24 @@ async def test_a_checkpoint_that_cannot_be_read_is_named(kind: Any, content: Any
     with pytest.raises(DamagedFileError, match=r"checkpoints\.sqlite") as refused:
         await read(path)
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
+    said = ("table checkpoints, column checkpoint, row thread_id='thread' checkpoint_id='1'", "it is not a checkpoint")
+    assert any(words in refused.value.message for words in said)
+
+
+async def test_a_write_that_cannot_be_read_is_named_with_its_column(path: Path) -> None:
+    write(path, "msgpack", state("x"))
+    with closing(sqlite3.connect(path)) as db, db:
+        row = ("thread", "", "1", "task", "", 0, "text", "msgpack", b"\xc1")
+        db.execute("INSERT INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    with pytest.raises(
+        DamagedFileError, match="table writes, column value, row thread_id='thread' checkpoint_id='1': "
+    ):
+        await read(path)
 
 
 async def test_metadata_that_is_none_is_named(path: Path) -> None:
     write(path, "msgpack", state("x"), metadata=b"{")
-    with pytest.raises(DamagedFileError, match=r"checkpoints\.sqlite"):
+    with pytest.raises(DamagedFileError, match=r"checkpoints\.sqlite.*it is not a checkpoint"):
         await read(path)
 
 
