@@ -203,7 +203,7 @@ def _repair_stores(library: Library) -> list[DoctorFinding]:
         library.catalog.drop_strays()
         done.append(("vectors", f"dropped {counted(len(orphans), 'record')} without a paper"))
     if orphaned := orphaned_files(library):
-        for _, remove in orphaned.values():
+        for remove in dict.fromkeys(remove for _, remove in orphaned.values()):  # once for the files of an upload
             remove()
         done.append(("files", f"deleted {_describe_orphans(orphaned)}"))
     if incomplete := {key for _, _, keys in faults for key in keys}:
