@@ -23,7 +23,7 @@ import warnings
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import metadata
@@ -45,7 +45,7 @@ from ..models.embeddings.protocol import EmbeddingModel, Vector, Vectors
 from ..program import install_hint
 from ..stores.tables import in_parts
 from . import reading
-from .reading import PDF, READING_VERSION, Chunking, ConvertedFiles, IngestExecutor, Texts, parse_file
+from .reading import PDF, READING_VERSION, Chunking, ConvertedFiles, IngestExecutor, Texts, parse_file, printable
 
 TRIES: Final = 6  # most workers die for reasons other than the job, and a vain retry costs only time
 LOST: Final = f"crashed {TRIES} Ray workers, perhaps for lack of memory"
@@ -221,7 +221,7 @@ def _stage_task() -> Callable[..., Any]:
         try:
             tasks = import_module("citeloom.ingestion.ray_executor")
             found = tasks.versions()
-        except ImportError:
+        except (ImportError, AttributeError):  # no Citeloom, or one in which `versions` was elsewhere
             try:
                 found = {"citeloom": metadata.version("citeloom")}
             except metadata.PackageNotFoundError:
@@ -330,8 +330,6 @@ async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
 
 
 def _connect(ray: Any, request: RayRequest, folder: Path) -> None:
-    from unittest.mock import patch
-
     found = _ADDRESS.fullmatch(request.address)
     if found is not None:
         try:
@@ -352,12 +350,14 @@ def _connect(ray: Any, request: RayRequest, folder: Path) -> None:
         options["runtime_env"] = {"working_dir": str(empty)}
     # Hides our command line, which may hold a password, and keeps messages of nodes out of stdout, which may be JSON.
     # Ray 2.60 has no public way: `init` takes no entry point, and `log_to_driver` turns off other messages only.
-    with (
-        _environment(),
-        patch("ray._private.utils.get_entrypoint_name", lambda: "citeloom ingest"),
-        patch("ray._private.worker.listen_error_messages", lambda *_: None),
-        warnings.catch_warnings(action="ignore"),
-    ):
+    replaced: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
+        (ray._private.utils, "get_entrypoint_name", lambda: "citeloom ingest"),
+        (ray._private.worker, "listen_error_messages", lambda *_: None),
+    )
+    with _environment(), warnings.catch_warnings(action="ignore"), ExitStack() as after:
+        for module, name, function in replaced:
+            after.callback(setattr, module, name, getattr(module, name))
+            setattr(module, name, function)
         ray.init(address=request.address, **options)
 
 
@@ -443,9 +443,7 @@ def _parse_here(file: Path, kept: ConvertedFiles | None, ocr: Ocr | None) -> Par
         cached = kept is not None and suffix not in reading.MARKDOWN and kept.get(file) is not None
     except (OSError, FileRefusedError):
         return parse_file(file, kept, ocr)
-    return (
-        parse_file(file, kept, ocr) if needs_tesseract or cached or reading.printable(str(file)) != str(file) else None
-    )
+    return parse_file(file, kept, ocr) if needs_tesseract or cached or printable(str(file)) != str(file) else None
 
 
 def _split(
