@@ -44,9 +44,9 @@ ApiKey = Annotated[SecretStr, AfterValidator(clean_key)]
 
 @dataclass(frozen=True, slots=True)
 class KeyForAddress:
-    """A key with its variable and origin, and an endpoint's address with its setting, origin and the user's own value.
+    """A key with its variable and origin, and an endpoint's address with its setting and origin.
 
-    `own` is the user's own value of the setting.
+    `own` is the user's own value of that setting.
     """
 
     secret: SecretStr

@@ -36,18 +36,7 @@ if TYPE_CHECKING:  # each command loads only what it needs
     Checkpoints = PlainSaver | PlainPostgresSaver
 
 GRID_TABLES: Final = (EVIDENCE_TABLES, TABLE_PAPERS, TABLE_CELLS)
-RUN_TABLES: Final = (
-    runs.RUNS,
-    runs.CITED_PAPERS,
-    runs.EDITS,
-    runs.UPDATES,
-    runs.CONVERSATIONS,
-    runs.LABELS,
-    runs.TURNS,
-    runs.WRITTEN,
-    runs.OWNED,
-    *GRID_TABLES,
-)
+RUN_TABLES: Final = (*runs.REGISTER_TABLES, *GRID_TABLES)
 _STEP: Final = tuple("thread_id checkpoint_ns checkpoint_id task_id".split())
 CHECKPOINT_WRITES: Final = TypedTable(
     "checkpoint_writes",

@@ -82,7 +82,10 @@ _TEXTS: Final = TypedTable(
 _VECTORS: Final = TypedTable(
     "vectors", ("key",), {"key": TEXT, "size": integer(1), "content": BLOB, "summaries": BLOB, "notes": BLOB}
 )
-_PAPERS: Final = replace(PAPERS, columns={name: PAPERS.columns[name] for name in PAPERS.stored[:-1]})
+# In a file, the version of the figures is in their own table.
+_PAPERS: Final = replace(
+    PAPERS, columns={name: PAPERS.columns[name] for name in PAPERS.stored if name != "figures_version"}
+)
 _WITH_ROWID: Final = replace(SQLITE, end="")  # for large rows
 SCHEMA: Final = "".join(
     [

@@ -62,13 +62,11 @@ def current_versions(catalog: MilvusCatalog) -> Callable[[], Versions]:
 
 def scope_filters(versions: Versions, scope: TextScope) -> Iterator[str]:
     """The filter expressions that together cover the scope; none if it is empty."""
-    kinds = (
-        ""
-        if scope.categories is None
-        else milvus.in_filter("category", sorted({int(kind) for kind in scope.categories}))
-    )
-    if scope.categories is not None and not scope.categories:
-        return
+    kinds = ""
+    if scope.categories is not None:
+        if not scope.categories:
+            return
+        kinds = milvus.in_filter("category", sorted({int(kind) for kind in scope.categories}))
     if scope.keys is None and scope.ids is None:
         yield kinds
         return
