@@ -286,7 +286,8 @@ def make_folders(home: Home) -> None:
         for folder in missing:
             with contextlib.suppress(OSError):
                 folder.rmdir()
-        reason = error.strerror or type(error).__name__
+        there = isinstance(error, FileExistsError)
+        reason = f"{error.filename} is a file" if there else error.strerror or type(error).__name__
         message = f"{home.root}: cannot be written ({reason})."
         raise InputError(message, help="Choose a writable folder with --home or CITELOOM_HOME.") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,15 @@ def test_a_home_that_cannot_be_written_is_named(tmp_path: Path, place: str) -> N
     assert "--home" in raised.value.help
     assert raised.value.exit_code == WRONG_INPUT
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
+
+
+def test_a_file_in_place_of_a_folder_is_named(home: Home) -> None:
+    locks = home.root / "locks"
+    home.root.mkdir(exist_ok=True)
+    locks.write_text("a file in the way", encoding="utf-8")
+    with pytest.raises(InputError, match=f"cannot be written \\({re.escape(str(locks))} is a file\\)"):
+        home.prepare()
+    assert locks.is_file()
 
 
 def test_nothing_is_left_of_a_home_that_could_only_be_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
