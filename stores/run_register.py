@@ -199,8 +199,11 @@ class RunRegister(Register):
         return self._select(RunHead, RUNS, "ORDER BY updated_at DESC LIMIT ? OFFSET ?", most, offset)
 
     def count(self) -> int:
+        if not self._tables.exist():
+            return 0
         source, person = visible_rows(RUNS)
-        return len(self._read(RUNS, f"SELECT thread_id FROM {source}", *person))
+        with self._tables.transaction() as connection:
+            return int(connection.execute(f"SELECT count(*) FROM {source}", person).fetchone()[0])
 
     def all(self) -> list[RunRecord]:
         """All runs with their results, most recent first."""
