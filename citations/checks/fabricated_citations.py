@@ -185,8 +185,11 @@ class UserText:
 
 @lru_cache(maxsize=1024)  # a draft may repeat a citation thousands of times
 def _occurs(words: str, text: str) -> bool:
-    """Whether words occur in a text with no letter or digit on either side."""
-    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
+    """Whether words occur in a text, which begins and ends with a blank, with no letter or digit on either side."""
+    start = text.find(words)  # a pattern would take twenty times as long
+    while start >= 0 and any(side.isalnum() or side == "_" for side in (text[start - 1], text[start + len(words)])):
+        start = text.find(words, start + 1)
+    return start >= 0
 
 
 @lru_cache(maxsize=8)
