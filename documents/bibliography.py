@@ -34,10 +34,13 @@ if TYPE_CHECKING:
 _MONTHS = frozenset({"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"})
 _NEEDS_DECODING = re.compile(r"[\\{}$~%]|--|``|''")
 _BRACED = re.compile(r"\{[^{}]*\}")
-# A word that is decoded alone: no formula, balanced braces, and no command that could continue in the next word.
-_LATEX_WORD = re.compile(
-    r"(?:[^\\{}$]|\\[^A-Za-z{}$]|\\[A-Za-z]++(?=\{)|\{(?:[^\\{}$]|\\[^{}$]|\{(?:[^\\{}$]|\\[^{}$])*+\})*+\})++"
+# What is decoded alone, once for a whole library: an accent, a group, an escaped sign, signs that stand for another.
+_GROUP = r"\{(?:[^\\{}$]|\\[^{}$]|\{(?:[^\\{}$]|\\[^{}$])*+\})*+\}"
+_PIECE = re.compile(
+    rf"\\[`'^\"~=.]\s*+(?:\\[ij](?![A-Za-z])|[A-Za-z]|{_GROUP})|\\[A-Za-z]{_GROUP}|\\[&%$#_]|{_GROUP}"
+    r"|-{2,}|``|''|~|[?!]`"
 )
+_LATEX = re.compile(r"[\\{}$~]|--|``|''|[?!]`")
 # Titles from publishers' records contain tags, which some programs convert to LaTeX.
 _ANGLE = re.compile(r"\\text(less|greater)(?:\{\}|\s+|(?![A-Za-z]))")
 _TAG = re.compile(r"</?(?:i|b|u|em|strong|sub|sup|sc|scp|span|p|jats:[\w-]+)(?:\s[^<>]*)?/?>", re.IGNORECASE)
@@ -77,18 +80,24 @@ def readable(latex: str) -> str:
         return " ".join(text.split())
     # In LaTeX a bare % begins a comment and a bare & a column, but in a title they are literal.
     whole = re.sub(r"(?<!\\)([%&])", r"\\\1", text).strip()
-    forms = (whole.split(), whole.removeprefix("{").removesuffix("}").split())
-    words = next((words for words in forms if all(map(_LATEX_WORD.fullmatch, words))), [whole])
-    return " ".join(" ".join(map(_decode, words)).split())
+    for value in (whole, whole.removeprefix("{").removesuffix("}")):
+        if not _LATEX.search(_PIECE.sub(" ", value)):
+            return " ".join(_PIECE.sub(lambda piece: _decode_piece(piece[0]), value).split())
+    return " ".join(_decode(whole).split())
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=10_000)
+def _decode_piece(latex: str) -> str:
+    bare = re.sub(r"[{}]", "", latex)
+    return _decode(latex) if _LATEX.search(bare) else bare
+
+
 def _decode(latex: str) -> str:
-    """A word, or what cannot be decoded word by word, as plain text; most words are in several values of a library."""
-    if latex.isalnum():
-        return latex
     decoder, known = _decoder()
-    return str(decoder.latex_to_text(latex, latex_context=known))
+    try:
+        return str(decoder.latex_to_text(latex, latex_context=known))
+    except (IndexError, KeyError):  # a command lacks its arguments
+        return latex
 
 
 @lru_cache(maxsize=1)

@@ -89,10 +89,10 @@ _TABLE_LABEL: Final = re.compile(
     rb"<label>(?P<label>(?:[^<]|</?(?:bold|italic|sc|sub|sup)>){1,80})</label>"
     rb"(?P<begins>\s*+<caption\b[^<>]*+>\s*+<(?:title|p)\b[^<>]*+>)?"
 )
-# What pandoc's reader of JATS leaves out of the metadata.
+# What pandoc's reader of JATS leaves out of the metadata. A DOI with signs that markdown escapes would be another one.
 _FRONT: Final = {
-    "doi": re.compile(rb"<article-id\b[^<>]{0,100}?\bdoi\b[^<>]{0,100}>([^<]{1,300})</article-id>"),
-    "journal": re.compile(rb"<journal-title>([^<]{1,300})</journal-title>"),
+    "doi": re.compile(rb"<article-id\b[^<>]{0,100}?\bdoi\b[^<>]{0,100}>([^<&*#\\\x00]{1,300})</article-id>"),
+    "journal": re.compile(rb"<journal-title>([^<\x00]{1,300})</journal-title>"),
 }
 _ARTICLE_FILTER: Final = Path(__file__).with_name("article.lua")
 _MEGABYTES = 3000

@@ -104,9 +104,10 @@ class FoundEvidence:
         statement = max(
             self.finding.statement, other.finding.statement, key=lambda text: (count_measures(text), len(text))
         )
-        known = [_words_of(span) for span in self.finding.spans]
         spans = list(self.finding.spans)
-        spans += [span for span in other.finding.spans if not any(_words_of(span) in words for words in known)]
+        for span in other.finding.spans:
+            if not any(_words_of(span) in _words_of(kept) for kept in spans):
+                spans.append(span)
         return self._serving(other, sorted(spans, key=lambda span: (span[0].index, span[1])), statement)
 
     def _serving(self, other: FoundEvidence, spans: Sequence[tuple[Chunk, int, int]], statement: str) -> FoundEvidence:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, Final
 
@@ -183,19 +183,23 @@ class Passage:
 
 def merge_chunks(chunks: Iterable[Chunk]) -> list[Passage]:
     """Passages of chunks of one paper, given in reading order."""
-    passages: list[Passage] = []
-    last: Chunk | None = None
+    runs: list[list[Chunk]] = []
     for chunk in chunks:
+        last = runs[-1][-1] if runs else None
         # If chunks are short, this one may also overlap with the last but one.
         if last and same_section(last, chunk) and (chunk.index == last.index + 1 or chunk.start < last.end):
-            one = passages[-1]
-            more = chunk.text[one.end - chunk.start :] if chunk.start <= one.end else f"\n\n{chunk.text}"
-            ids = (*one.chunk_ids, chunk.id)
-            passages[-1] = replace(one, text=one.text + more, end=max(one.end, chunk.end), chunk_ids=ids)
+            runs[-1].append(chunk)
         else:
-            own = (chunk.text, chunk.section, chunk.category, chunk.page, chunk.start, chunk.end, (chunk.id,))
-            passages.append(Passage(*own))
-        last = chunk
+            runs.append([chunk])
+    passages: list[Passage] = []
+    for run in runs:
+        first = run[0]
+        text, end = first.text, first.end
+        for chunk in run[1:]:  # a paper without sections is one run: its text must not be copied for each chunk
+            text += chunk.text[end - chunk.start :] if chunk.start <= end else f"\n\n{chunk.text}"
+            end = max(end, chunk.end)
+        ids = tuple(chunk.id for chunk in run)
+        passages.append(Passage(text, first.section, first.category, first.page, first.start, end, ids))
     return passages
 
 

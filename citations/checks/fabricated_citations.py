@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Final
 
@@ -139,7 +139,9 @@ class UserText:
     """
 
     def __init__(self, text: str, draft: str, *, word_for_word: bool) -> None:
-        self._text, self._own_text, self._draft, self._word_for_word = f" {one_line(text)} ", text, draft, word_for_word
+        self._own_text, self._draft, self._word_for_word = text, draft, word_for_word
+        # A draft may repeat a citation thousands of times. The cache goes with this object: texts may be megabytes.
+        self._has_words = lru_cache(maxsize=1024)(partial(_occurs, f" {one_line(text)} "))
 
     def has(self, text: str, item: FabricatedCitation) -> bool:
         """Whether a citation is allowed at its position."""
@@ -166,12 +168,12 @@ class UserText:
             return False
         content_words = [word for word in words if not is_stop(word)]
         lead = before[content_words[-_LEADING_WORDS].start :] if len(content_words) >= _LEADING_WORDS else before
-        return _occurs(one_line(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))), self._text)
+        return self._has_words(one_line(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))))
 
     def holds(self, text: str, item: FabricatedCitation) -> bool:
         """Whether the user's text contains a citation anywhere."""
         words = one_line(as_written(text[item.start : item.end]))
-        if not self._text.strip() or not words:
+        if not self._own_text.strip() or not words:
             return False
         if item.kind in _BARE_NUMBERS:
             # A longer word is only matched by its end, which cannot occur by chance.
@@ -180,13 +182,15 @@ class UserText:
             if not before:
                 return False
             words = before[0] + (" " if near[-1:].isspace() else "") + words
-        return _occurs(words, self._text)
+        return self._has_words(words)
 
 
-@lru_cache(maxsize=1024)  # a draft may repeat a citation thousands of times
-def _occurs(words: str, text: str) -> bool:
-    """Whether words occur in a text with no letter or digit on either side."""
-    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
+def _occurs(text: str, words: str) -> bool:
+    """Whether words occur in a text, which begins and ends with a blank, with no letter or digit on either side."""
+    start = text.find(words)  # a pattern would take twenty times as long
+    while start >= 0 and any(side.isalnum() or side == "_" for side in (text[start - 1], text[start + len(words)])):
+        start = text.find(words, start + 1)
+    return start >= 0
 
 
 @lru_cache(maxsize=8)

@@ -149,6 +149,11 @@ def test_an_article_brings_its_doi_and_journal_and_neither_stands_in_its_abstrac
     matter = paper.front_matter
     assert (matter.doi, matter.venue, matter.authors) == (doi.lower(), "Looms & Engines", ("Ada Lovelace",))
     assert ".001" not in paper.text and paper.abstract().startswith("**Objective:** To tire weavers.")
+    file.write_text(
+        given.replace(f">{doi}<", ">10.1002/15&lt;1661::AID&gt;2-2<").replace("Looms", "\0"), encoding="utf-8"
+    )
+    damaged = parsed(file).front_matter
+    assert (damaged.doi, damaged.venue) == ("", "")
 
 
 def test_author_is_read_from_the_file(tmp_path: Path) -> None:

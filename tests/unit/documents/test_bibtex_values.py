@@ -26,6 +26,8 @@ from citeloom.documents.bibliography import readable
             r"Growth of <i>E. coli</i> in H<sub>2</sub>O, <jats:p>p < 0.05</jats:p>",
             "Growth of E. coli in H2O, p < 0.05",
         ),
+        (r"M\" uller and \' {E}tude, \(a + b\)", r"Müller and Étude, \(a + b\)"),
+        (r"Without an argument \textcolor{red}", r"Without an argument \textcolor{red}"),
         (r"\textless{}i\textgreater{}E. coli\textless/i\textgreater{} at p \textless 0.05", "E. coli at p <0.05"),
     ],
 )
@@ -34,7 +36,8 @@ def test_a_value_is_shown_as_its_reader_would_write_it(source: str, shown: str) 
 
 
 PARTS = r"""{\"u} \"u \'e {\'E} \'{e} \'{\i} {\'\i} \c{c} {\v{s}} \H{o} \k{a} \r{a} {\ss} {\o} {\AE} \~n \^o \`a \=a \.z
--- --- `` '' ~ { } a word M \& \% % \_ \# \$ $x$ ? ! ` ' , \u{g} < - " é ü \i \textit{a} & ^ _ \\ << >> ?` ,,""".split()
+-- --- `` '' ~ { } a word M \& \% % \_ \# \$ $x$ ? ! ` ' , \u{g} < - " é ü \i \textit{a} & ^ _ \\ << >> ?` ,,
+\' \( \) \textcolor{a}{b}""".split()
 
 
 @settings(max_examples=600, deadline=None)

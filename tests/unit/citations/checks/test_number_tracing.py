@@ -50,6 +50,7 @@ def test_a_count_behind_the_word_group_is_no_label(written: str) -> None:
     source = f"In the intervention group {written} (25%) had used it, more than with the equations (90.9% vs. 36%)."
     assert {"17", "69", "25", "90.9", "36"} <= {str(number.value) for number in given_numbers(source)}
     assert "2" not in [str(number.value) for number in given_numbers("As group 2 shows, groups 1 and 2 differ.")]
+    assert "3" not in [str(number.value) for number in given_numbers("Events of grade 3/4 were rare.")]
 
 
 def origins(text: str) -> list[str]:
