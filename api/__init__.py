@@ -12,6 +12,11 @@ else:
 
     def __getattr__(name: str) -> ModuleType:
         """A topic, loaded when it is first used: no command waits for what only another needs."""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return import_module(f"{__name__}.{name}")
+        topic = f"{__name__}.{name}"
+        try:
+            if not name.startswith("_"):
+                return import_module(topic)
+        except ModuleNotFoundError as error:
+            if error.name != topic:
+                raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -16,7 +16,7 @@ from typing import Any, Unpack
 from typing_extensions import TypedDict
 
 from ..citations.export.pandoc_formats import FORMATS, Format
-from ..citations.export.section_files import prepare_folder, write_texts
+from ..citations.export.section_files import not_writable, prepare_folder, write_atomically
 from ..citations.verification import is_result, verify as verify_record
 from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_exported, read_latex
 from ..documents.pandoc import PandocError
@@ -104,8 +104,15 @@ def aexport(
     if needed and free.stem != stem:
         made = ResultFiles.of(record, home, free.stem, document=document)
     contents = {name: made.content(name) for name in (*ordered, *needed)} | kept
-    paths = write_texts(target, free.stem, contents, None, written.note)
-    return {"files": paths, "warnings": [*notes, *free.notices(), *map(str, record["warnings"])]}
+    paths = {name: target / f"{free.stem}.{name}" for name in contents}  # under the very name that the user's file has
+    written.note(list(contents.values()))
+    try:
+        for name, path in paths.items():
+            write_atomically(path, contents[name])
+    except OSError as error:
+        raise not_writable(target, error) from error
+    files = {name: str(path) for name, path in paths.items()}
+    return {"files": files, "warnings": [*notes, *free.notices(), *map(str, record["warnings"])]}
 
 
 @threaded

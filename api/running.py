@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -314,8 +315,12 @@ def streamed(
 
     @functools.wraps(call)
     def stream(session: Session, *args: Parameters.args, **options: Parameters.kwargs) -> AsyncGenerator[Event, None]:
-        return stream_events(lambda emit: cast(Any, call)(session, *args, **{**options, "on_event": emit}))
+        return stream_events(lambda emit: cast(Any, call)(session, *args, **options, on_event=emit))
 
+    given = inspect.signature(call)
+    taken = [item for item in given.parameters.values() if item.name != "on_event"]
+    shown = given.replace(parameters=taken, return_annotation="AsyncGenerator[Event, None]")
+    stream.__signature__ = shown  # type: ignore[attr-defined]  # what `help` shows
     stream.__name__ = stream.__qualname__ = re.sub("^a(write_)?", "astream_", call.__name__)
     ends = "Closing it early pauses the run; the same call resumes it."
     stream.__doc__ = f"`{call.__name__}` as a stream of events. {ends}\n\n    {call.__doc__}"

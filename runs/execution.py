@@ -278,6 +278,7 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
 
 
 async def _delete(home: Home, thread_id: str, what: str, delete: Callable[[str], None]) -> None:
+    """Delete a run or conversation, named by `what`, and its job; raises `RunUnderWayError` while a process runs it."""
 
     def refuse(_: str) -> None:
         raise RunUnderWayError(f"{what} {thread_id} is in progress in another process.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -278,12 +279,11 @@ def _match(incoming: Sequence[_Incoming], stored: Sequence[tuple[str, Counter[st
 
 def _in_order(places: Sequence[int]) -> set[int]:
     """The longest series of places that ascends: what is not in it was moved."""
-    series: list[list[int]] = [[]]  # the longest that ends at each place
+    series: list[list[int]] = []  # of each length, the one that ends first
     for place in places:
-        before = [one for one in series if not one or one[-1] < place]
-        series.append([*max(before, key=len), place])
-    longest = max(series, key=len)
-    return set(longest)
+        at = bisect_left(series, place, key=lambda one: one[-1])
+        series[at : at + 1] = [[*(series[at - 1] if at else ()), place]]
+    return set(series[-1]) if series else set()
 
 
 def _same_citations(item: _Incoming, marked: str, section: EditableSection, old: int) -> bool:

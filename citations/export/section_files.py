@@ -91,21 +91,20 @@ def write_texts(
     out_dir: Path,
     kind: str,
     contents: Mapping[str, str | bytes],
-    as_json: Callable[[Mapping[str, str]], str] | None,
+    as_json: Callable[[Mapping[str, str]], str],
     note: Callable[[Collection[bytes]], None] = lambda _: None,
 ) -> dict[str, str]:
-    """Write `contents` by suffix, and last the JSON, if any, which names all files; returns their paths.
+    """Write `contents` by suffix, and last the JSON, which names all files; returns their paths.
 
     `note` is called with all contents before the first file is written. Raises InputError if the folder cannot be
     created or written.
     """
     stem = file_stem(kind)
-    paths = {suffix: out_dir / f"{stem}.{suffix}" for suffix in (*contents, *(["json"] if as_json else []))}
+    paths = {suffix: out_dir / f"{stem}.{suffix}" for suffix in (*contents, "json")}
     files = {suffix: str(path) for suffix, path in paths.items()}
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
-        record = {"json": as_json(files)} if as_json else {}
-        written = {suffix: as_bytes(text) for suffix, text in {**contents, **record}.items()}
+        written = {suffix: as_bytes(text) for suffix, text in {**contents, "json": as_json(files)}.items()}
         note(list(written.values()))
         for suffix, content in written.items():
             write_atomically(paths[suffix], content)

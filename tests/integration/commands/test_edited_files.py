@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from citeloom import Conversation, open_library, research, write_section
+from citeloom import Conversation, export, open_library, research, verify, write_section
 from citeloom.citations.export import section_files as files
 from tests.integration.commands.conftest import Citeloom
 
@@ -206,6 +206,20 @@ def test_python_keeps_what_was_edited_and_replaces_it_when_asked(home: Path, exp
         assert Path(again["files"]["md"]).name == "discussion.2.md"
         write_section(library, "discussion", exp, out=out, force=True)
         assert (out / "discussion.md").read_text("utf-8") != MINE
+
+
+def test_an_export_has_the_name_of_its_file_and_replaces_no_other(home: Path, exp: Path, tmp_path: Path) -> None:
+    out, named = tmp_path / "out", "What: a discussion"
+    other = out / "What- a discussion.html"
+    with open_library(home) as library:
+        write_section(library, "discussion", exp, out=out)
+        for suffix in ("md", "json"):
+            (out / f"discussion.{suffix}").rename(out / f"{named}.{suffix}")
+        other.write_text(MINE, "utf-8")
+        done = export(library, out / f"{named}.md", "html")
+        assert [Path(path).name for path in done["files"].values()] == [f"{named}.html"]
+        assert other.read_text("utf-8") == MINE
+        assert not verify(library, done["files"]["html"])["mismatches"]
 
 
 def test_a_prepared_folder_keeps_a_file_of_any_name(write: Any, tmp_path: Path) -> None:

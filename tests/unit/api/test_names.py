@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from pathlib import Path
 
-import citeloom
+import citeloom.api
 
 ROOT = Path(citeloom.__file__).parent
 
 
 def test_dir_names_the_api_and_nothing_else() -> None:
     assert dir(citeloom) == sorted(citeloom.__all__)
+
+
+def test_a_topic_is_found_when_it_is_used_and_nothing_else_is() -> None:
+    assert citeloom.api.messages.NAME == "citeloom"
+    assert not hasattr(citeloom.api, "nothing")
+
+
+def test_a_stream_takes_what_its_call_takes_but_a_listener() -> None:
+    call, stream = (inspect.signature(item) for item in (citeloom.aresearch, citeloom.astream_research))
+    assert [name for name in call.parameters if name != "on_event"] == [*stream.parameters]
+    assert "AsyncGenerator" in str(stream.return_annotation)
 
 
 def test_what_the_service_layer_imports_is_used_there_or_by_a_face() -> None:

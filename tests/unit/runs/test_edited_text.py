@@ -89,6 +89,12 @@ def test_a_persons_sub_heading_that_equals_a_title_is_kept(written: str, expecte
         assert ("## Discussion" in alone.section.imported.text) == kept and "C." in alone.section.imported.text
 
 
+def test_of_sentences_that_changed_places_the_later_was_moved() -> None:
+    document = EditedDocument(f"# Discussion\n\n{LAST} {FIRST}\n")
+    (imported,), _ = import_sections(editable_text(finished_run(), []), document, Path("discussion.md"))
+    assert [(item["state"], item["was"][:2]) for item in imported.sentences] == [("moved", "It"), ("kept", "De")]
+
+
 def test_a_passage_that_is_gone_is_named() -> None:
     library = cast(Library, SimpleNamespace(chunks=lambda ids: []))
     passage = cast(PassageRecord, {"key": "ada2017degree", "chunk_id": "ada2017degree:00001"})
