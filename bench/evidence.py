@@ -1,8 +1,8 @@
 """Evidence for all needs of a section, and for one query of the agent; the endpoint answers after 100 ms.
 
 Our side does everything: embeds the queries, searches, builds windows and prompts, commits each answer to the journal
-before it is used, limits the rate, calls ChatOpenAI, validates and selects. The bare client sends the same requests in
-the same waves.
+before it is used, limits the rate, validates and selects. The bare client sends the same requests in the
+same waves.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Prints the seconds of the first search of a process: `python -m bench.first_search ours|bare ...`.
 
-Our side loads what it needs on the way: Chroma, the embedder's weights, LangChain and the OpenAI SDK. The bare client
+Our side loads what it needs on the way: Chroma, the embedder's weights, LangChain and the HTTP client. The bare client
 opens its 20 connections.
 """
 

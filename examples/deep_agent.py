@@ -1,6 +1,6 @@
 """A deep agent (`deepagents`) with Citeloom's tools, and the research graph as a subagent.
 
-    pip install deepagents      # in a venv of its own: it needs newer versions than Citeloom is tested with
+    pip install deepagents langchain-openai  # in a venv of its own: newer versions than Citeloom is tested with
     python cli.py ingest examples/library --bib examples/library/library.bib
     CITELOOM_CHAT_MODEL=... python examples/deep_agent.py "What do my papers say about seeds?"
 

@@ -3,8 +3,9 @@
     python cli.py ingest examples/library --bib examples/library/library.bib
     python examples/supervisor.py "Do ensembles of small networks calibrate better?"
 
-With CITELOOM_CHAT_MODEL (and its base URL and key) the model chooses the tools; without one the supervisor follows a
-fixed plan: search, then answer. Either way the tools are the same, and what they say is in the messages.
+With CITELOOM_CHAT_MODEL (and its base URL and key) and `pip install langchain-openai` the model chooses the tools;
+without one the supervisor follows a fixed plan: search, then answer. Either way the tools are the same, and what they
+say is in the messages.
 """
 
 from __future__ import annotations

@@ -200,6 +200,9 @@ class ChatCaller:
         try:
             if not isinstance(model, BaseChatModel):
                 messages = convert_to_openai_messages(list(asked.messages))
+                for message in messages:
+                    if message.get("tool_calls"):  # some servers refuse an empty text
+                        message["content"] = message["content"] or None
                 return await model.chat({"model": self._identity.model, "messages": messages, **named, **body}, reader)
             # By name, ChatOpenAI would send a token limit that many local servers do not know, and a response_format
             # would select another method, which discards an answer cut off at its limit.

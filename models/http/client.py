@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 from urllib.parse import urljoin
 
@@ -35,7 +36,14 @@ def _tls() -> Any:
     return httpx.create_ssl_context()  # once: it takes 20 ms or more
 
 
-_clients: Final = LoopLocal(lambda: httpx.AsyncClient(verify=_tls(), follow_redirects=False))
+def _client() -> httpx.AsyncClient:
+    # One client serves all keys, so no cookie is kept, and limiters bound its connections, for each model by itself.
+    cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+    return httpx.AsyncClient(verify=_tls(), follow_redirects=False, cookies=cookies, limits=limits)
+
+
+_clients: Final = LoopLocal(_client)
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,6 +193,7 @@ _NAMES: Final = {
     "score": ("score", "relevance"),
 }
 _NOTHING: Final = frozenset({"", "none", "[]", "{}"})
+_MOST_LEVELS: Final = 6  # of lists and objects around a finding
 _NEED_ID: Final = re.compile(r"\bN?(\d{1,2})\b", re.IGNORECASE)
 _SCORE_NUMBER: Final = re.compile(r"(-?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+))?")
 _UNSCORED: Final = 0.5  # score of a finding without a readable score
@@ -265,18 +266,27 @@ class PassageReading(StructuredAnswer):
     @classmethod
     def _without_the_unreadable(cls, data: Any) -> Any:
         """The findings under any name and in any wrapping; if none is readable, all, for their errors."""
-        if isinstance(data, Mapping) and all(str(value).strip().lower() in _NOTHING for value in data.values()):
-            return {"findings": []}
         items = list(_listed(data))
+        if not items and _is_empty(data):
+            return {"findings": []}
         return {"findings": [item for item in items if _valid(item)] or items} if items else data
 
 
-def _listed(data: Any) -> Iterator[Any]:
+def _listed(data: Any, levels: int = _MOST_LEVELS) -> Iterator[Any]:
     if _is_finding(data):
         yield data
-    elif isinstance(data, Mapping | list):
+    elif levels and isinstance(data, Mapping | list):
         for inner in data.values() if isinstance(data, Mapping) else data:
-            yield from _listed(inner)
+            yield from _listed(inner, levels - 1)
+
+
+def _is_empty(data: Any, levels: int = _MOST_LEVELS) -> bool:
+    """Whether an answer says that there are no findings, whatever it says beside that."""
+    if isinstance(data, Mapping):
+        given = _by_plain_names(data)
+        inside = [given["findings"]] if "findings" in given else given.values()
+        return levels > 0 and all(_is_empty(value, levels - 1) for value in inside)
+    return data in (None, []) or (isinstance(data, str) and data.strip().lower() in _NOTHING)
 
 
 def _valid(item: Any) -> bool:

@@ -85,9 +85,9 @@ class ExtractiveWriter(Writer):
                 listed = await self._listed(placed.pop(need.id, []), EVIDENCE, need.text)
                 blocks += listed
                 without += [f"“{as_text(shorten(need.text, _NAMED))}”"] * (not listed)
+        blocks += await self._listed(placed.pop(SUBJECT, []), OF_SUBJECT)
         if without:
             blocks.append(NOTHING_NEAR.format("; ".join(without)))
-        blocks += await self._listed(placed.pop(SUBJECT, []), OF_SUBJECT)
         notes = used_and_left_out(brief.kind, brief.experiment)
         if len(papers) < _PAPERS:
             found = counted(len(papers), "paper") if papers else "no paper"

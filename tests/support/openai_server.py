@@ -224,7 +224,7 @@ class FakeOpenAI:
 
     def _as_asked(self, answer: Json, body: Json, fault: Any) -> Response:
         if not (body.get("stream") and self.streams):
-            return JSONResponse(answer)
+            return JSONResponse(answer, headers={"set-cookie": "balancer=1; path=/"})
         return EventStream(answer, body, pace=self.pace, gate=self.gate, fault=fault)
 
     def _refusal(self, request: Request, body: Json) -> Response | None:

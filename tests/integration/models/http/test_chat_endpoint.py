@@ -18,7 +18,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 from citeloom.errors import CiteloomError, ConfigurationError
 from citeloom.models.chat_caller import ChatCaller, chat_endpoint, chat_identity
-from citeloom.models.http.client import close_connections
+from citeloom.models.http.client import Endpoint, close_connections
 from citeloom.models.http.failures import EndpointBusyError, EndpointLostError, EndpointRefusedError
 from citeloom.models.http.limiter import Limiter
 from citeloom.models.journal.journal import Journal
@@ -118,6 +118,7 @@ async def test_a_conversation_with_tools(journal: Journal) -> None:
     calls, answers = server.requests[-1]["messages"][-2:]
     assert calls["tool_calls"][0]["id"] == answers["tool_call_id"]
     assert len(calls["tool_calls"][0]["id"]) == 9
+    assert calls["content"] is None  # some servers refuse an empty text
 
 
 async def test_an_answer_cut_off_at_its_limit_is_kept_with_its_reason(journal: Journal) -> None:
@@ -453,6 +454,29 @@ async def test_twenty_calls_go_out_together(journal: Journal) -> None:
                 all_arrived(), *[caller.call([HumanMessage(f"question {number}")]) for number in range(20)]
             )
     assert (await journal.usage(RUN)).llm_calls == 20
+
+
+async def test_no_more_than_the_limiter_bounds_the_connections() -> None:
+    together = asyncio.Barrier(256)
+
+    async def answer_when_all_are_here(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await together.wait()
+        writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 13\r\nConnection: close\r\n\r\n{"data": [1]}')
+        writer.close()
+
+    async with await asyncio.start_server(answer_when_all_are_here, "127.0.0.1", backlog=256) as server:
+        endpoint = Endpoint("http://{}:{}/v1/".format(*server.sockets[0].getsockname()), None, timeout=60)
+        answers = await asyncio.gather(*[endpoint.ask("/models") for _ in range(together.parties)])
+    assert answers == [{"data": [1]}] * 256
+
+
+async def test_a_cookie_that_a_server_sets_for_one_key_is_not_sent_with_another(journal: Journal) -> None:
+    with FakeOpenAI() as server:
+        for key in ("one", "another"):
+            caller = ChatCaller(settings(server, chat_api_key=key), "reader", journal=journal, scope=RUN)
+            await caller.call([HumanMessage(f"asked with {key} key")])
+    assert [headers.get("cookie") for headers in server.headers] == [None, None]
 
 
 def test_two_roles_of_one_model_have_one_identity() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from citeloom.documents import Category
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.chat_reader import ChatReader
+from citeloom.roles.chat.chat_reader import ChatReader, PassageReading
+from citeloom.roles.chat.model_answers import parse
 from citeloom.roles.protocols import Findings, Need, PassageFinding, Purpose
 
 QUESTION = "Is degree enough?"
@@ -183,6 +184,9 @@ async def test_ranges_of_sentences_are_read(
         {"findings": None},
         {"findings": "none"},
         {"findings": {}},
+        {"findings": None, "note": "The passages report other effects."},
+        {"Findings": [], "note": "The passages report other effects."},
+        {"result": answer()},
         {},
         "[]",
         "```json\n[]\n```",
@@ -194,6 +198,13 @@ async def test_nothing_that_helps_is_no_finding_and_no_note(
     caller, notes = scripted(nothing), []
     assert await read(caller, prompts, make_window(), notes) == []
     assert (notes, caller.rejected) == ([], [])
+
+
+@pytest.mark.parametrize("text", ['{"findings": %s%s}', '{"answer": %s{}%s}'])
+def test_an_answer_nested_as_deeply_as_json_allows_is_refused_in_one_line(text: str) -> None:
+    for levels in range(950, 1_000):
+        with pytest.raises(ValueError, match=r"field|JSON"):
+            parse(text % ('{"a": [' * (levels // 2), "]}" * (levels // 2)), PassageReading)
 
 
 async def test_a_chunk_without_words_is_not_read(scripted: Any, prompts: PromptLibrary, make_window: Any) -> None:

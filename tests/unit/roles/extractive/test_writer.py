@@ -223,6 +223,8 @@ def test_passages_near_to_the_subject_stand_in_one_list_after_the_statements() -
     placed = (replace(given, evidence=replace(given.evidence, llm_score=0.9)), other)
     draft = write("discussion", near(EXPERIMENT.reasoning, *placed), sources=placed, aside=(OFF_TOPIC,))
     assert blocks(draft)[-2:] == [OF_SUBJECT, f"- “{OFF_TOPIC}” [E2], in “Results”"]
+    draft = write("discussion", near(EXPERIMENT.reasoning, other), sources=(other,), aside=(OFF_TOPIC,))
+    assert blocks(draft)[-3] == OF_SUBJECT and blocks(draft)[-1].startswith("*Nothing near in your library to")
 
 
 @pytest.mark.parametrize("verdict", ["partially_supported", "Partially supported", "refuted", "inconclusive"])
