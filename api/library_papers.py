@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
 
 from ..documents import Paper, entry_labels
-from ..documents.chunking import make_note
 from ..documents.figures import PaperFigure
 from ..documents.safe_files import FileRefusedError, replace_file, require_regular
 from ..documents.sandbox import in_thread
@@ -327,7 +326,8 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
 
     Raises `UnknownPaperError`, `CopyError` for a paper that is incomplete, and `NoteNotSavedError`.
     """
-    from ..documents.paper_names import item_path  # lists need no code that writes
+    from ..documents.chunking import make_note  # lists need no code that writes
+    from ..documents.paper_names import item_path
     from ..ingestion.home_copy import build_change
     from ..ingestion.indexing import run_to_end, write
 

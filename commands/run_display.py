@@ -23,6 +23,7 @@ from .output import cell_len, notice, one_line, printable, result
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
+    from rich.live import Live
 
     from ..api import homes, results, run_texts, stored_runs
     from ..api.running import Event, FindingEvent, Output, ProgressEvent, RunRequest, RunResult
@@ -66,26 +67,34 @@ class LiveProgress(RunProgress):
     """Renders a run on a terminal: finished steps scroll, the current state stays below, with the usage so far."""
 
     def __init__(self, spent: Spent, console: Console) -> None:
-        from rich.live import Live
         from rich.spinner import Spinner
 
         super().__init__(spent)
         self._console, self._spinner = console, Spinner("dots")
-        self.live = Live(self, console=console, refresh_per_second=8, transient=True)
+        self._live: Live | None = None
         self.stage, self._section, self._doing = "starting", "", ""
         self._searches = self._findings = 0
 
+    def show(self) -> None:
+        from rich.live import Live
+
+        if self._live is None:  # one that was stopped would erase what was printed since
+            self._live = Live(self, console=self._console, refresh_per_second=8, transient=True)
+            self._live.start(refresh=True)
+
     def hide(self) -> None:
-        self.live.stop()
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
 
     def found(self, event: FindingEvent) -> None:
-        self.live.start(refresh=True)
+        self.show()
         self._doing = one_line(shorten(f"{event['key']}: {event['text']}", max(20, self._console.width)))
 
     def draw(self, event: ProgressEvent) -> None:
         from rich.text import Text
 
-        self.live.start(refresh=True)
+        self.show()
         if "section" in event:
             self._section = f"{event['section']}, "
         place = f" [{event['done']}/{event['total']}]" if "done" in event and "total" in event else ""
@@ -117,8 +126,11 @@ def section_progress(spent: Spent) -> Iterator[RunProgress]:
     from rich.console import Console
 
     progress = LiveProgress(spent, Console(stderr=True))
-    with progress.live:
+    try:
+        progress.show()
         yield progress
+    finally:
+        progress.hide()
 
 
 @dataclass(slots=True)

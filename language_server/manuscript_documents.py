@@ -6,8 +6,10 @@ Every pattern is bounded or anchored, so that the time is linear in the length o
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -20,6 +22,8 @@ _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 class ManuscriptDocument(TextDocument):
     """A text in an editor; wrong positions are moved to the nearest place that exists."""
+
+    _split: tuple[str, tuple[str, ...], list[int]] = ("", (), [0])  # a source, its lines, and where each begins
 
     @property
     def suffix(self) -> str:
@@ -35,23 +39,33 @@ class ManuscriptDocument(TextDocument):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        return tuple(_LINE.findall(self.source))
+        return self._lines()[0]
+
+    def _lines(self) -> tuple[tuple[str, ...], list[int]]:
+        """The lines and where each begins, with the end; split once for the thousands of positions of one check."""
+        source = self.source
+        if self._split[0] is not source:
+            found = tuple(_LINE.findall(source))
+            self._split = source, found, list(accumulate(map(len, found), initial=0))
+        return self._split[1:]
 
     def place(self, position: Position) -> int:
         """The offset of a position."""
-        lines, row, codec = self.lines, max(0, position.line), self.position_codec
+        (lines, starts), row, codec = self._lines(), max(0, position.line), self.position_codec
         if row >= len(lines):
-            return len(self.source)
+            return starts[-1]
         line = lines[row].rstrip("\r\n")
         units = min(max(0, position.character), codec.client_num_units(line))
-        return sum(map(len, lines[:row])) + codec.position_from_client_units([line], Position(0, units)).character
+        return starts[row] + codec.position_from_client_units([line], Position(0, units)).character
 
     def position(self, place: int) -> Position:
         """The position of an offset."""
-        *lines, last = ["", *_LINE.findall(self.source[:place])]
-        if last.endswith(("\r", "\n")) or not lines:
-            return Position(len(lines), 0)
-        return Position(len(lines) - 1, self.position_codec.client_num_units(last))
+        lines, starts = self._lines()
+        row = max(0, bisect_right(starts, place) - 1)
+        if row == len(lines) and lines and not lines[-1].endswith(("\r", "\n")):
+            row -= 1
+        before = lines[row][: place - starts[row]] if row < len(lines) else ""
+        return Position(row, self.position_codec.client_num_units(before))
 
     def range(self, start: int, end: int) -> Range:
         return Range(self.position(start), self.position(end))

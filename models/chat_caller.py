@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from langchain_core.callbacks import AsyncCallbackManager
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.messages.utils import convert_to_openai_messages
+from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import Runnable
+from langchain_core.runnables.config import ensure_config
 
 from ..settings.config import RoleName, Settings
 from ..settings.key_trust import endpoint_name
@@ -199,11 +202,7 @@ class ChatCaller:
         named: dict[str, Any] = {"tools": tools} if tools else {}
         try:
             if not isinstance(model, BaseChatModel):
-                messages = convert_to_openai_messages(list(asked.messages))
-                for message in messages:
-                    if message.get("tool_calls"):  # some servers refuse an empty text
-                        message["content"] = message["content"] or None
-                return await model.chat({"model": self._identity.model, "messages": messages, **named, **body}, reader)
+                return await _traced(model, self._identity.model, asked.messages, {**named, **body}, reader)
             # By name, ChatOpenAI would send a token limit that many local servers do not know, and a response_format
             # would select another method, which discards an answer cut off at its limit.
             named["extra_body"] = {**(getattr(model, "extra_body", None) or {}), **body}
@@ -240,6 +239,34 @@ class _Request:
 
 def _is_image(block: object) -> bool:
     return isinstance(block, dict) and block.get("type") in ("image", "image_url")
+
+
+async def _traced(
+    endpoint: Endpoint,
+    model: str,
+    messages: Sequence[BaseMessage],
+    parameters: Mapping[str, Any],
+    reader: StreamSubscription | None,
+) -> AIMessage:
+    """The answer of an endpoint, as LangChain's callbacks see the call of a chat model."""
+    sent = convert_to_openai_messages(list(messages))
+    for message in sent:
+        if message.get("tool_calls"):  # some servers refuse an empty text
+            message["content"] = message["content"] or None
+    given = ensure_config()
+    manager = AsyncCallbackManager.configure(
+        given["callbacks"], inheritable_tags=given["tags"], inheritable_metadata=given["metadata"]
+    )
+    (run,) = await manager.on_chat_model_start(
+        {"name": model}, [list(messages)], invocation_params={"model": model, **parameters}, name=model
+    )
+    try:
+        answer = await endpoint.chat({"model": model, "messages": sent, **parameters}, reader)
+    except BaseException as error:
+        await run.on_llm_error(error)
+        raise
+    await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=answer)]]))
+    return answer
 
 
 async def _answer(

@@ -36,3 +36,16 @@ def test_the_view_of_a_paper_names_the_current_section() -> None:
     view.draw(progress("searched", "5 passages for: x", done=1, total=2, passages=5))
     view.hide()
     assert view.stage == "results (2 of 6), searched [1/2]"
+
+
+def test_a_view_that_comes_back_leaves_what_was_printed_meanwhile() -> None:
+    file = io.StringIO()
+    view = LiveProgress(Usage, Console(file=file, force_terminal=True, width=140))
+    view.draw(progress("writing", "the answer"))
+    view.hide()
+    before = len(file.getvalue())
+    view.found({"source": "citeloom", "kind": "finding", "key": "smith2020", "text": "words"})  # type: ignore[typeddict-item]
+    drawn = file.getvalue()[before:]
+    view.hide()
+    assert "writing" in drawn
+    assert "\x1b[1A" not in drawn, "the cursor goes up, into other output"

@@ -12,9 +12,11 @@ from typing import Any
 
 import jsonschema
 import pytest
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.outputs import ChatGeneration, ChatResult, LLMResult
+from langchain_core.runnables import RunnableLambda
 
 from citeloom.errors import CiteloomError, ConfigurationError
 from citeloom.models.chat_caller import ChatCaller, chat_endpoint, chat_identity
@@ -62,6 +64,35 @@ def patient(caller: ChatCaller, clock: FakeClock, **given: Any) -> ChatCaller:
     limits = {"max_concurrency": 20, "max_retries": 3, "timeout": 10.0} | given
     caller._limiter = Limiter(**limits, clock=clock, seed=1)
     return caller
+
+
+class Recorder(AsyncCallbackHandler):
+    """What LangChain's tracers are given."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    async def on_chat_model_start(self, serialized: Any, messages: Any, **given: Any) -> None:
+        self.seen += [given["name"], [message.content for message in messages[0]], given["tags"]]
+
+    async def on_llm_end(self, response: LLMResult, **given: Any) -> None:
+        self.seen.append(response.generations[0][0].message.usage_metadata)  # type: ignore[union-attr]
+
+    async def on_llm_error(self, error: BaseException, **given: Any) -> None:
+        self.seen.append(type(error).__name__)
+
+
+async def test_callbacks_of_the_surrounding_chain_see_each_request(journal: Journal) -> None:
+    recorder = Recorder()
+    with FakeOpenAI(behaviour=lambda body: Status(400) if body["messages"][0]["content"] == "two" else None) as server:
+        caller = ChatCaller(settings(server), "writer", journal=journal, scope=RUN)
+        node: RunnableLambda[str, AIMessage] = RunnableLambda(lambda text: caller.call([HumanMessage(text)]))
+        await node.ainvoke("one", {"callbacks": [recorder], "tags": ["mine"]})
+        with pytest.raises(CiteloomError):
+            await node.ainvoke("two", {"callbacks": [recorder]})
+        await node.ainvoke("one", {"callbacks": [recorder]})  # from the journal: no request
+    assert recorder.seen[:3] == ["some-model", ["one"], ["mine"]] and recorder.seen[3]["total_tokens"] > 0
+    assert recorder.seen[4:] == ["some-model", ["two"], [], "ServerRefusalError"]
 
 
 async def test_what_goes_out_and_what_comes_back(journal: Journal) -> None:
