@@ -86,7 +86,11 @@ async def test_callbacks_of_the_surrounding_chain_see_each_request(journal: Jour
     recorder = Recorder()
     with FakeOpenAI(behaviour=lambda body: Status(400) if body["messages"][0]["content"] == "two" else None) as server:
         caller = ChatCaller(settings(server), "writer", journal=journal, scope=RUN)
-        node: RunnableLambda[str, AIMessage] = RunnableLambda(lambda text: caller.call([HumanMessage(text)]))
+
+        async def ask(text: str) -> AIMessage:
+            return (await caller.call([HumanMessage(text)])).message
+
+        node = RunnableLambda(ask)
         await node.ainvoke("one", {"callbacks": [recorder], "tags": ["mine"]})
         with pytest.raises(CiteloomError):
             await node.ainvoke("two", {"callbacks": [recorder]})
