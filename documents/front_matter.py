@@ -12,8 +12,8 @@ from ..table_columns import strip_nul
 YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d|21\d\d)\b")
 _MOST_CHARACTERS = 200_000
 _NULL = frozenset({"~", "null", "Null", "NULL"})
-# After a name, in JATS.
-_CORRESPONDENCE = re.compile(r"(?:(?:Address )?for )?Correspond(?:ing author|ence)\b[^:]{0,20}:", re.IGNORECASE)
+# After a name, in JATS: a note with an address.
+_NOTE = re.compile(r"\\?[*<\u2020]|(?:(?:Address )?for )?Correspond(?:ing author|ence)\b[^:]{0,20}:", re.IGNORECASE)
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>{}]+", re.IGNORECASE)
 
 
@@ -93,6 +93,6 @@ def _authors(value: object) -> tuple[str, ...]:
         if isinstance(name, dict):
             given, family = name.get("given", name.get("first", "")), name.get("family", name.get("last", ""))
             shown = f"{_text(given)} {_text(family)}".strip() or _text(name.get("literal"))
-        shown = _CORRESPONDENCE.split(shown)[0].rstrip(" ,;*\\")
+        shown = _NOTE.split(shown.lstrip("\\* "))[0].rstrip(" ,;")
         names += [shown] if shown else []
     return tuple(names)

@@ -74,8 +74,14 @@ def test_front_matter_is_text_whatever_yaml_makes_of_it() -> None:
 
 
 def test_a_note_on_correspondence_is_no_part_of_a_name() -> None:
-    given = "author:\n- Ada Lovelace\n- 'Charles BabbageCorresponding Author: Ada Lovelace <ada@example.org>'"
-    assert parse_markdown(f"---\n{given}\n---\n\nX.").front_matter.authors == ("Ada Lovelace", "Charles Babbage")
+    notes = (
+        "Corresponding Author: Ada Lovelace <ada@example.org>",
+        "\\*Ada Lovelace: <ada@example.org>",
+        "\\*For correspondence: a",
+    )
+    for note in notes:
+        given = f"author:\n- \\*Ada Lovelace\n- 'Charles Babbage{note}'"
+        assert parse_markdown(f"---\n{given}\n---\n\nX.").front_matter.authors == ("Ada Lovelace", "Charles Babbage")
 
 
 def test_sections_and_front_matter() -> None:
