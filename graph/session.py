@@ -133,7 +133,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         listed = "the nearest passages are listed; nothing is summed up" if answer else stated
         return (
             f"Extractive mode: no chat model is configured, so {listed} or judged. "
-            "Set CITELOOM_CHAT_MODEL for written prose."
+            "For written prose connect one: 'citeloom setup', or Settings on the page."
         )
 
     def with_settings(self, **changes: Any) -> Session:
