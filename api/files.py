@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from ..citations.export.pandoc_formats import FORMATS, Format
 from ..citations.export.section_files import not_writable, prepare_folder, write_atomically
 from ..citations.verification import is_result, verify as verify_record
-from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_exported, read_latex
+from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_exported, read_latex, with_long_keys
 from ..documents.pandoc import PandocError
 from ..documents.sandbox import in_thread
 from ..errors import InputError
@@ -147,7 +147,9 @@ def averify(session: Session, file: Path | str) -> dict[str, Any]:
         run = session.home.runs().get(str(record.get("thread_id") or ""))
         if isinstance(given := run.request.get("experiment"), dict):
             experiment = parse_experiment(given)
-    text, labels = (exported.text, exported.labels) if exported else (None, ())
+    keys = [str(entry.get("key")) for entry in record.get("references", ())] if exported else []
+    text = with_long_keys(exported.text, keys) if exported else None
+    labels = [(label, with_long_keys(key, keys)) for label, key in exported.labels] if exported else ()
     found = verify_record(record, session.library, text, labels, experiment)
     return {
         "file": str(file),
@@ -212,6 +214,7 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
     places = {section.kind: place for place, section in enumerate(text.sections, 1)}
     if kind in places and len(places) > 1:  # a section of a paper
         text = replace(text, sections=tuple(section for section in text.sections if section.kind == kind))
+    document.text = with_long_keys(document.text, {one.key for part in text.sections for one in part.evidence})
     sections, before = import_sections(text, document, path)
     for item in sections:
         if item.section.imported is not None:

@@ -6,11 +6,12 @@ and only then given to pandoc; to check an exported file, its citations are read
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -52,7 +53,7 @@ _LIST_HEADING: Final = re.compile(r"(?m)^#{1,3} References[ \t]*$")
 _ESCAPED: Final = re.compile(r"\\([\[\]@<>&\"'()~^!{}])")
 _WORDS: Final = re.compile(r"[^\W_]+(?:[.,'\u2019][^\W_]+)*")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_REFERENCES = re.compile(r"(?ms)^#{1,3} References\b[^\n]*\n.*?(?=^#|\Z)")
+_REFERENCES = re.compile(r"(?ms)^#{1,3} (?:\[\]\{#anchor[\d-]*+\})?References\b[^\n]*\n.*?(?=^#|\Z)")
 _HEADING = re.compile(r"(?m)^#{1,6} .*$")
 _CAPTION_STYLE = re.compile(rb'(<w:name w:val=")(?:Table )?Caption(?=")', re.IGNORECASE)
 _IN_LINE = re.compile(r"(?m)^(?!\$\$[^$\n]+\$\$$)[^\n]*\$\$[^\n]*$")
@@ -65,8 +66,10 @@ _LATEX_FIGURE = re.compile(r"\\begin\{figure\}(?:(?!\\begin\{figure\}).)*?\\end\
 _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
 _FIGURE_NUMBER = re.compile(r"\[(?P<number>\d*)\](?:\(#_Ref_[a-z]+_\d+\)|\{#_Ref_[a-z]+_\d+ \.anchor\})")
-_LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#ref-(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")
-_LABELLED = re.compile(r"(?<!\\)\[(?P<label>(?:\\[\[\]]|[^\[\]\\])++)\]\(#ref-(?P<key>[^()\s]++)\)")
+_LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#(?:ref-|(?=X[0-9a-f]{39}\)))(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")
+_LABELLED = re.compile(
+    r"(?<!\\)\[(?P<label>(?:\\[\[\]]|[^\[\]\\])++)\]\(#(?:ref-|(?=X[0-9a-f]{39}\)))(?P<key>[^()\s]++)\)"
+)
 _PAGES = re.compile(r", (?:pp?\. )?(\d{1,3}(?:(?:, |[-–])\d{1,3}){0,20})(?:\\\])?$")
 _BRACKET = re.compile(r"\^?\((?P<inner>[^()]*+)\)")
 _CITED = re.compile(r"\[(@[^\[\]]*)\]")
@@ -435,6 +438,14 @@ def restore_keys(markdown: str) -> ExportedText:
     text = _SPAN.sub(lambda match: match["inner"], _LINK.sub(lambda match: f"[@{match['key']}]", text))
     text = _AROUND.sub(lambda match: _group(match["inner"]), text)
     return ExportedText(_BY_KEY.sub(lambda match: _group(match[0]), text), labels)
+
+
+def with_long_keys(text: str, keys: Iterable[str]) -> str:
+    """The text with these keys where pandoc hashed their bookmarks, which Word limits to 40 characters."""
+    for key in keys:
+        hashed = hashlib.sha1(f"ref-{key}".encode(), usedforsecurity=False).hexdigest()
+        text = text.replace(f"X{hashed[1:]}", key)
+    return text
 
 
 def linked_keys(markdown: str) -> str:

@@ -233,6 +233,29 @@ def test_the_text_of_each_format_is_checked(
         assert done.code == 4, f"{what}: {done.err}"
 
 
+def test_an_untouched_file_holds_with_long_keys_and_addresses_in_the_references(
+    citeloom: Citeloom, tmp_path: Path
+) -> None:
+    papers, out, home = shutil.copytree(EXAMPLES / "library", tmp_path / "papers"), tmp_path / "out", tmp_path / "own"
+    short, long = (
+        "okafor2022ensembles",
+        "okafor2022dihydroartemisininpiperaquine",
+    )  # over 40 with ref-
+    (papers / f"{short}.md").rename(papers / f"{long}.md")
+    bib = (papers / "library.bib").read_text("utf-8").replace(short, long)
+    (papers / "library.bib").write_text(bib.replace("  year ", "  doi = {10.1371/journal.1},\n  year "), "utf-8")
+    assert citeloom("ingest", papers, "--bib", papers / "library.bib", "--home", home).code == 0
+    formats = ("--format", "docx,odt,html,tex", "--out", out)
+    assert citeloom("discussion", EXAMPLES / "exp.json", *formats, "--home", home).code == 0
+    assert long in (out / "discussion.md").read_text("utf-8")
+    for suffix in ("docx", "odt", "html", "tex"):
+        done = citeloom("verify", out / f"discussion.{suffix}", "--home", home)
+        assert done.code == 0 and "all hold" in done.err, done.out + done.err
+    for suffix in ("docx", "odt", "tex"):
+        done = citeloom("import", out / f"discussion.{suffix}", "--json", "--home", home)
+        assert set(json.loads(done.out)["counts"]) == {"kept"}, done.out
+
+
 def test_an_edited_sentence_may_cite_what_the_run_found(
     citeloom: Citeloom, exported: Path, home: Path, tmp_path: Path
 ) -> None:
