@@ -426,7 +426,7 @@ def _figures(result: CheckResult) -> Iterator[tuple[str, int]]:
             yield name.lower(), number
     needing = result["counts"]["kinds"].get("needs", 0)
     if needing:
-        yield "without a citation that they need", needing
+        yield "in need of a citation", needing
     faults = [{found["rule"] for found in sentence["faults"]} for sentence in result["sentences"]]
     for name, rules in _WORDINGS["totals"].items():
         if number := sum(not found.isdisjoint(rules.split()) for found in faults):
@@ -438,6 +438,8 @@ def summary_lines(result: CheckResult) -> Sequence[str]:
     cited = [f"{number} {name}" for name, number in _figures(result)][1:]
     entries = sum(any(item["severity"] != "note" for item in entry["faults"]) for entry in result["references"])
     lines = [f"{counted(len(result['sentences']), 'sentence')}: {', '.join(cited) or 'none cites anything'}."]
+    if not result["words"]:
+        lines = [f"{Path(result['file']).name} is empty."]
     if entries:
         lines.append(
             f"{counted(entries, 'entry', 'entries')} of the reference list {'is' if entries == 1 else 'are'} at fault."

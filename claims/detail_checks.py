@@ -90,7 +90,7 @@ def number_faults(
             found.append(fault("unit-differs", message))
         elif bound or same_things:
             found.append(fault("number-differs", f"{words}: the source has {bound or same_things}."))
-        elif said and other is not None and not _stands_alike(marked, number, texts):
+        elif said and other is not None and not _stands_alike(marked, number, texts, said):
             found.append(_other_said(marked, number, said, other, "source"))
         elif (
             trace.origin is None and not _stands_with_noun(marked, number, texts)
@@ -174,9 +174,13 @@ def _other_number(text: str, number: Number, said: NearSentence) -> str | None:
     alike = [given for given in others if noun == _noun(said.text, given)] or (
         others if said.share >= SAME_WORDS and not (number.worded and number.value <= _SMALL_COUNT) else []
     )
+    unit, words = _unit_after(text, number)[0], _words_around(text, number)
+    if not _is_copy(said):  # what it counts may be another thing
+        alike = [one for one in alike if len(words & _words_around(said.text, one)) >= _SHARED_WORDS]
+        before = _word_before(text, number)
+        alike = [one for one in alike if noun == _noun(said.text, one) or before == _word_before(said.text, one)]
     if not alike:
         return None
-    unit, words = _unit_after(text, number)[0], _words_around(text, number)
     rated = [
         (len(words & _words_around(said.text, given)), -abs(given.value - number.value), given)
         for given in alike
@@ -194,6 +198,11 @@ def _words_around(text: str, number: Number) -> frozenset[str]:
     sides = (text[max(0, number.start - _AROUND) : number.start], text[number.end : number.end + _AROUND])
     before, after = ([word.form for word in split_words(side) if not is_stop(word)] for side in sides)
     return frozenset((*before[-3:], *after[:2]))
+
+
+def _word_before(text: str, number: Number) -> str:
+    words = split_words(text[max(0, number.start - _AROUND) : number.start])
+    return next((word.form for word in reversed(words) if not is_stop(word)), "")
 
 
 def _same_value(number: Number, given: Number) -> bool:
@@ -262,12 +271,20 @@ def _stands_with_noun(text: str, number: Number, sources: Sequence[str]) -> bool
     )
 
 
-def _stands_alike(text: str, number: Number, sources: Sequence[str]) -> bool:
-    noun, words = _noun(text, number), _words_around(text, number)
+def _is_copy(said: NearSentence) -> bool:
+    """Whether nearly all words are those of the sentence, and most of its words are there."""
+    return said.share >= SAME_WORDS and said.back >= SAME_MATTER
+
+
+def _stands_alike(text: str, number: Number, sources: Sequence[str], said: NearSentence) -> bool:
+    """Whether a source has the number, of a copied sentence (`said`) beside the same words, else with its unit."""
+    noun, words, unit = _noun(text, number), _words_around(text, number), _unit_after(text, number)[0]
     return any(
         _same_value(number, given)
-        and noun == _noun(source, given)
-        and len(words & _words_around(source, given)) >= _SHARED_WORDS
+        and (
+            (noun == _noun(source, given) and len(words & _words_around(source, given)) >= _SHARED_WORDS)
+            or (unit == _unit_after(source, given)[0] and not _is_copy(said))
+        )
         for source in sources
         for given in given_numbers(source)
     )

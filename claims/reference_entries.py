@@ -202,7 +202,10 @@ def differing(entry: Paper, paper: Paper) -> dict[str, tuple[str, str]]:
         found["year"] = (str(entry.year), str(paper.year))
     mine, theirs = _families(entry), _families(paper)
     if mine and theirs and not _same_authors(mine, theirs):
-        found["authors"] = (_shown_names(entry), _shown_names(paper))
+        pairs = enumerate(zip(mine, theirs, strict=False))
+        last = min(len(mine), len(theirs)) - 1
+        first = next((place for place, (one, other) in pairs if not _same_authors([one], [other])), last)
+        found["authors"] = (_shown_names(entry, first), _shown_names(paper, first))
     if entry.doi and paper.doi and find_doi(entry.doi) != find_doi(paper.doi):
         found["doi"] = (find_doi(entry.doi), find_doi(paper.doi))
     return found
@@ -222,9 +225,10 @@ def _same_authors(mine: Sequence[str], theirs: Sequence[str]) -> bool:
     return all(one == other or one.endswith(other) or other.endswith(one) for one, other in pairs)
 
 
-def _shown_names(paper: Paper) -> str:
-    names = paper.family_names or paper.authors
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+def _shown_names(paper: Paper, first: int) -> str:
+    """The authors from the first that differs."""
+    names = (paper.family_names or paper.authors)[first:]
+    return ("..., " if first else "") + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def entry_faults(

@@ -105,8 +105,8 @@ def _show(record: api.checking.CheckResult) -> None:
             result(*(f"    {one_line(line)}" for line in lines))
     uncited = [entry["key"] for entry in record["references"] if not entry["cited"]]
     for entry in record["references"]:
-        for found in entry["faults"] if entry["cited"] else ():
-            result(f"{one_line(entry['key'])}: {one_line(found['message'])}")
+        named = [found["message"] for found in entry["faults"] if found["rule"] != "entry-not-cited"]
+        result(*(f"{one_line(entry['key'])}: {one_line(message)}" for message in named))
     if uncited:
         more = f" and {len(uncited) - _NAMED} more" if len(uncited) > _NAMED else ""
         result(f"Cited nowhere: {', '.join(map(one_line, uncited[:_NAMED]))}{more}.")

@@ -115,7 +115,7 @@ def test_what_the_totals_count_and_a_citation_that_names_nothing(home: Path, tmp
     assert [item["rule"] for item in second["faults"]] == ["number-differs"]
     assert [item["rule"] for item in third["faults"]] == ["pointer-to-nothing"]
     (line,) = summary_lines(record)
-    assert "1 with a wrong or doubtful detail, 1 with a faulty citation, 1 pointing to nothing" in line
+    assert "1 in need of a citation, 1 with a wrong or doubtful detail, 1 with a faulty citation, 1 pointing" in line
 
 
 def test_a_second_check_costs_nothing_and_after_an_edit_only_what_changed(

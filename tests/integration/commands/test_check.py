@@ -62,6 +62,20 @@ def test_without_a_model_the_nearest_passages_are_shown(citeloom: Citeloom, home
     assert done.code == 0 and f'Nearest in {passage["key"]}: "{passage["quote"][:40]}' in done.out
 
 
+def test_an_empty_file_is_called_empty_and_each_fault_that_is_counted_is_named(
+    citeloom: Citeloom, home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.md").touch()
+    wrong = (
+        "@misc{varga2021calibration, title={Temperature Scaling for Wearers the Classifier Has Never Met}, year={1971}}"
+    )
+    (tmp_path / "own.bib").write_text(wrong, encoding="utf-8")
+    done = citeloom("check", tmp_path / "empty.md", "--home", home, "--bib", tmp_path / "own.bib")
+    assert done.code == 4 and "empty.md is empty." in done.out and "0 sentences" not in done.out
+    assert 'varga2021calibration: year: the entry says "1971"' in done.out
+    assert "1 entry of the reference list is at fault." in done.out
+
+
 def test_each_format_is_written_or_said_to_be_impossible(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
     file, out = tmp_path / "draft.md", tmp_path / "out"
     file.write_text(GOOD, encoding="utf-8")

@@ -64,6 +64,23 @@ def test_the_number_named_instead_is_the_one_of_its_kind_beside_the_same_words(c
     assert named in fault["message"]
 
 
+def test_a_number_of_the_paper_is_not_held_against_a_sentence_about_another_quantity() -> None:
+    text = (
+        "The day 28 cure rate was 100% in both arms with the first recurrences observed at day 35 in the chloroquine "
+        "group and day 42 in the dihydroartemisinin-piperaquine group. Parasites were cleared fast. At day 56, there "
+        "were more recurrent infections in the chloroquine arm (8.9%, 95% CI 6.0-13.1%) than the "
+        "dihydroartemisinin-piperaquine arm (2.8%, 95% CI 1.4-5.8%)."
+    )
+    claim = (
+        "In Afghanistan, recurrence by day 56 was 8.9% after chloroquine and 2.8% after dihydroartemisinin-piperaquine."
+    )
+    source = whole_source(Paper("a", "Malaria"), text, "E1")
+    said = near(text.partition(" Parasites")[0], claim)
+    assert number_faults(f"{claim[:-1]} [E1].", [source], [source], None, said) == []
+    (fault,) = number_faults(f"{claim[:-1]} [E1].".replace("8.9", "9.9"), [source], [source], None, said)
+    assert fault["message"] == "9.9% was not found in the cited paper."
+
+
 def test_a_number_beside_the_same_words_elsewhere_in_the_paper_is_no_fault() -> None:
     text = (
         "Version 1.0 of Hetionet consists of 47,031 nodes (11 types) and 2,250,197 relationships. Many methods were "
@@ -158,6 +175,19 @@ def test_an_entry_differs_where_a_reader_would_say_so(case: dict[str, Any]) -> N
         return Paper("key", title, names, given["year"], doi=given["doi"], family_names=families)
 
     assert sorted(differing(paper(case["entry"]), paper(case["paper"]))) == sorted(case["differs"])
+
+
+@pytest.mark.parametrize(
+    ("other", "shown"),
+    [
+        ("Abdullah Hedley Chan Lai", ("..., Lam", "..., Lai")),
+        ("Abdullah Hedley Chan", ("..., Chan, Lam", "..., Chan")),
+        ("Hedley Abdullah Chan Lam", ("Abdullah, Hedley, Chan and 1 more", "Hedley, Abdullah, Chan and 1 more")),
+    ],
+)
+def test_authors_are_shown_from_the_first_that_differs(other: str, shown: tuple[str, str]) -> None:
+    one = Paper("a", "Looms", ("Abdullah", "Hedley", "Chan", "Lam"))
+    assert differing(one, Paper("b", "Looms", tuple(other.split()))) == {"authors": shown}
 
 
 @pytest.mark.parametrize(
