@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, reject, settings, strategies as st
 from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
 
 from citeloom.documents.bibliography import readable
@@ -45,5 +45,9 @@ PARTS = r"""{\"u} \"u \'e {\'E} \'{e} \'{\i} {\'\i} \c{c} {\v{s}} \H{o} \k{a} \r
 def test_any_value_reads_as_the_decoder_has_it(source: str) -> None:
     decoder = LatexNodes2Text(math_mode="verbatim", keep_comments=True)
     escaped = re.sub(r"(?<!\\)([%&])", r"\\\1", source)
-    decoded = " ".join(decoder.latex_to_text(escaped).split()) if re.search(r"[\\{}$~%]|--|``|''", source) else source
+    try:
+        plain = not re.search(r"[\\{}$~%]|--|``|''", source)
+        decoded = source if plain else decoder.latex_to_text(escaped)
+    except (IndexError, KeyError):  # a command that lacks its arguments, for which the decoder has no text
+        reject()
     assert readable(source) == " ".join(decoded.split())
