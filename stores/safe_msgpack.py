@@ -18,7 +18,7 @@ from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_AR
 
 from ..sqlite import CHECKPOINTS_REMEDY, DamagedFileError
 
-_ENCODINGS: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
+ENCODINGS: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
 # What reading a checkpoint of another shape raises.
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 # The types in a run's state besides plain values, by module; LangGraph adds `Send`, `Interrupt` and `Command`.
@@ -83,7 +83,7 @@ class PlainSerializer(JsonPlusSerializer):
         """Deserialize a value; raises `DamagedFileError` if it names another type or cannot be read."""
         (kind, content), wrong = data, ""
         try:
-            if kind not in _ENCODINGS:
+            if kind not in ENCODINGS:
                 wrong = f"has the unsupported encoding {kind!r}"
             elif kind == "msgpack" and (foreign := _foreign_types(content)):
                 wrong = f"names {foreign[0][:80]!r}, which no run writes; it was not executed"

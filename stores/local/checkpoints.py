@@ -15,7 +15,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from ...models.concurrency import LoopLocal
 from ...sqlite import CHECKPOINTS_REMEDY, DamagedFileError, naming_damage, require_plain_schema, write_ahead
 from ...table_columns import text_or_bytes
-from ..safe_msgpack import NEWEST, PlainCheckpoints, PlainSerializer, continue_after
+from ..safe_msgpack import ENCODINGS, NEWEST, PlainCheckpoints, PlainSerializer, continue_after
 
 
 class PlainSaver(PlainCheckpoints, AsyncSqliteSaver):
@@ -37,7 +37,7 @@ class PlainSaver(PlainCheckpoints, AsyncSqliteSaver):
                         self.serde.loads_typed((kind, content))
                     except DamagedFileError:
                         row = f"thread_id={thread_id!r} checkpoint_id={str(checkpoint_id)[:60]!r}"
-                        return f"table {table}, column {column}, row {row}"
+                        return f"table {table}, column {column if kind in ENCODINGS else 'type'}, row {row}"
         return await super()._wrong_row(thread_id)
 
     async def keep_latest(self, thread_id: str) -> None:
