@@ -187,7 +187,8 @@ async def test_a_checkpoint_that_cannot_be_read_is_named(kind: Any, content: Any
     with pytest.raises(DamagedFileError, match=r"checkpoints\.sqlite") as refused:
         await read(path)
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
-    said = ("table checkpoints, column checkpoint, row thread_id='thread' checkpoint_id='1'", "it is not a checkpoint")
+    column = "checkpoint" if kind else "type"
+    said = (f"table checkpoints, column {column}, row thread_id='thread' checkpoint_id='1'", "it is not a checkpoint")
     assert any(words in refused.value.message for words in said)
 
 
