@@ -220,7 +220,7 @@ def test_libreoffice_opens_and_saves_it_and_the_fields_survive(
 def test_new_numbers_and_words_that_an_older_copy_takes_back_are_named(
     paper: tuple[Path, str], citeloom: Citeloom, tmp_path: Path
 ) -> None:
-    home, run = paper
+    home, _run = paper
     file = tmp_path / "out" / "paper.md"
     original = file.read_text("utf-8")
     assert "from 0.118 to 0.052" in original and "eight test wearers" in original
