@@ -217,10 +217,10 @@ def mcp_server(session: serving.Session, runs: RunJobs) -> MCPServer[Any]:
         session,
         [
             *(_strict_tool(MethodType(call, session), title, read_only=free) for call, title, free in shared),
-            _strict_tool(with_fields(tools.research, asked=ResearchBody), "Answer from the library", read_only=False),
+            _strict_tool(tools.research, "Answer from the library", read_only=False),
             _strict_tool(tools.answer_run, "Answer what a run asks", read_only=False),
-            _strict_tool(with_fields(tools.make_table, asked=TableBody), "Make a table", read_only=False),
-            _strict_tool(with_fields(tools.agree, asked=AgreementBody), "Who agrees", read_only=False),
+            _strict_tool(tools.make_table, "Make a table", read_only=False),
+            _strict_tool(tools.agree, "Who agrees", read_only=False),
             _strict_tool(tools.search, "Search (for ChatGPT)", structured=False),
             _strict_tool(tools.fetch, "Read what a search gave (for ChatGPT)", structured=False),
         ],
@@ -275,7 +275,7 @@ def _strict_tool(
     safe: dict[str, Any] = {"destructive_hint": False, "idempotent_hint": True, "open_world_hint": False}
     hints = mcp_types.ToolAnnotations(read_only_hint=read_only, **safe)
     about: dict[str, Any] = {"title": title, "description": " ".join((call.__doc__ or "").split())}
-    tool = Tool.from_function(call, **about, annotations=hints, structured_output=structured)
+    tool = Tool.from_function(with_fields(call), **about, annotations=hints, structured_output=structured)
     metadata = tool.fn_metadata
     metadata.arg_model = create_model(tool.name, __base__=metadata.arg_model, __cls_kwargs__={"extra": "forbid"})
     tool.parameters = metadata.arg_model.model_json_schema()
