@@ -161,7 +161,7 @@ def _join_neighbours(text: str, marks: Sequence[CitationMark]) -> list[CitationM
     for mark in marks:
         last = joined[-1] if joined else None
         gap = text[last.end : mark.start] if last else ""
-        between = _WORKS["between"].fullmatch(gap) if len(gap) <= 3 else None
+        between = _WORKS["between"].fullmatch(gap) if len(gap) <= 3 else None  # bounded: 3 characters
         bracketed = last is not None and last.form == mark.form and not (last.narrative or mark.narrative)
         joins = mark.form == "numeric" or (mark.form == "pandoc" and between and not between[1])
         if last is None or between is None or not bracketed or not joins:
