@@ -314,7 +314,8 @@ async def acheck_prose(
         try:
             result = await acheck_text(session, file, bib=entries if bib.strip() else None, **options)
         except InputError as error:
-            raise InputError(error.message.replace(here, ""), help=error.help) from error
+            error.message = error.message.replace(here, "")
+            raise
         warnings = [warning.replace(here, "") for warning in result["warnings"]]
         return {**result, "file": file.name, "warnings": warnings}
 
