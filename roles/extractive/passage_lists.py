@@ -1,7 +1,7 @@
 """Writes sections and answers without a chat model: the author's own paragraphs, with lists of passages near to them.
 
-Nothing is composed, argued or judged. A passage is a verbatim sentence with its place and the number of the sentence
-that it is near to, nearest first; the last line names the statements without one.
+Nothing is composed, argued or judged. A passage is a verbatim sentence with its place, nearest first; the last line
+names the statements without one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Final
 from ...documents.marker_escaping import as_text
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
-from ...text.sentences import sentence_spans
 from ...text.words import one_line, shorten
 from ..protocols import AnswerBrief, Brief, Draft, SectionBrief, Source, Writer
 from .passage_scores import CITED, PassageScores, topic_of
@@ -82,10 +81,10 @@ class ExtractiveWriter(Writer):
         for paragraph in paragraphs:
             blocks.append(paragraph.text)
             if need := needs.pop(paragraph.about, None):
-                listed = await self._listed(placed.pop(need.id, []), EVIDENCE, need.text)
+                listed = _listed(placed.pop(need.id, []), EVIDENCE)
                 blocks += listed
                 without += [f"“{as_text(shorten(need.text, _NAMED))}”"] * (not listed)
-        blocks += await self._listed(placed.pop(SUBJECT, []), OF_SUBJECT)
+        blocks += _listed(placed.pop(SUBJECT, []), OF_SUBJECT, SUBJECT_ELSEWHERE)
         if without:
             blocks.append(NOTHING_NEAR.format("; ".join(without)))
         notes = used_and_left_out(brief.kind, brief.experiment)
@@ -132,16 +131,6 @@ class ExtractiveWriter(Writer):
             elif need in parts:
                 blocks.append(NOTHING_NEAR.format(words))
         return Draft("\n\n".join(blocks) if taken else "")
-
-    async def _listed(self, passages: Sequence[NearPassage], heading: str, statement: str = "") -> list[str]:
-        """The blocks of a list: passages with the sentence of the statement they are near to, then those elsewhere."""
-        here = [item for item in passages if not item.elsewhere]
-        sentences = [statement[start:end] for start, end in sentence_spans(statement)]
-        nearest = await self._scores.nearest_sentences(sentences, [item.source.evidence.quote for item in here])
-        lines = [_item(item.source, place) for item, place in zip(here, nearest, strict=True)]
-        elsewhere = ", ".join(item.marker for item in passages if item.elsewhere)
-        label = ELSEWHERE if here or statement else SUBJECT_ELSEWHERE
-        return [heading, "\n".join(lines)] * bool(here) + [f"{label} {elsewhere}"] * bool(elsewhere)
 
 
 def place_passages(near: Sequence[NearPassage], earlier: str) -> dict[str, list[NearPassage]]:
@@ -209,10 +198,17 @@ def choose_passages(
     return found or list(near[:1])
 
 
-def _item(source: Source, sentence: int = 0) -> str:
-    """A passage as a list item: quote, marker, place, the number of the statement's sentence that it is near to."""
+def _listed(passages: Sequence[NearPassage], heading: str, label: str = ELSEWHERE) -> list[str]:
+    """The blocks of a list: the passages under a heading, then those listed elsewhere."""
+    lines = [_item(item.source) for item in passages if not item.elsewhere]
+    elsewhere = ", ".join(item.marker for item in passages if item.elsewhere)
+    label = ELSEWHERE if lines else label
+    return [heading, "\n".join(lines)] * bool(lines) + [f"{label} {elsewhere}"] * bool(elsewhere)
+
+
+def _item(source: Source) -> str:
+    """A passage as a list item: quote, marker and place."""
     evidence = source.evidence
     page = "" if evidence.page is None else f", page {evidence.page}"
     section = one_line(_MARKUP.sub(" ", evidence.section)) or "no section title"
-    near_to = f"; near to sentence {sentence}" if sentence else ""
-    return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], in “{as_text(section)}”{page}{near_to}"
+    return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], in “{as_text(section)}”{page}"

@@ -142,7 +142,6 @@ _MORE_WEIGHT: Final = 8.0  # added to that of a sentence, so that short ones do 
 _CROSS: Final = (0.1, -5.0)  # and the log-odds that add nothing
 _HOPELESS: Final = -2.5  # without the cross-encoder
 _LEAST, _RAREST = 0.3, 5.5  # weights of words
-_CLEAR: Final = 0.5  # log-odds by which one sentence of a statement is nearer than the next
 # Of the subject: the log-odds for a need from which on a sentence supports its paper, the weight of the cosine of the
 # paper's abstract, and that of the mean log-odds for its nearest needs, by which a sentence of the paper is chosen.
 _SUPPORTS: Final = -1.0
@@ -224,19 +223,6 @@ class PassageScores:
             (read,) = await self.crossed(need.queries[cosines[place].argmax()], [texts[place]])
             odds[place] += _CROSS[0] * (read - _CROSS[1])
         return odds
-
-    async def nearest_sentences(self, sentences: Sequence[str], texts: Sequence[str]) -> list[int]:
-        """The number (from 1) of the sentence that each text is nearest to, 0 where two are about as near, [n]."""
-        if len(sentences) < 2 or not texts:
-            return [0] * len(texts)
-        words = [_weights(sentence).keys() for sentence in sentences]
-        shared = np.array([[_sum(_weights(text), of) for of in words] for text in texts])
-        odds = _COSINE * await self.cosines(sentences, texts) + _SHARED * shared
-        second, first = np.partition(odds, -2, axis=1)[:, -2:].T
-        return [
-            int(place) + 1 if clear else 0
-            for place, clear in zip(odds.argmax(1), first - second >= _CLEAR, strict=True)
-        ]
 
     async def subject(self, about: str, papers: Sequence[Paper], of_needs: Sequence[Odds]) -> Odds:
         """How near sentences of papers are to the subject of an experiment, [n].
