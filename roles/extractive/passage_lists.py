@@ -27,7 +27,7 @@ _OF_A_PAPER: Final = 2  # for one need
 _USED_BEFORE: Final = 0.25  # score taken off per earlier passage of the same paper in an answer,
 _USED_IN_SECTION: Final = 0.7  # and log-odds in a section
 _NEAR: Final = 0.8  # log-odds from which a passage is listed under a statement
-_OF_SUBJECT: Final = 3.9  # and how near to the subject it has to be to add a paper to a section that has few
+_OF_SUBJECT: Final = 3.0  # and how near to the subject it has to be to add a paper to a section that has few
 _PAPERS: Final = 4  # in a section; fewer are noted
 SUBJECT: Final = ""  # in place of the id of a need
 # No more than five words, so that a paper does not say a sentence again under every statement.
@@ -96,11 +96,14 @@ class ExtractiveWriter(Writer):
     async def _near(self, brief: SectionBrief, stated: Set[str]) -> list[NearPassage]:
         concept, topic = brief.experiment.paper_concept, topic_of(item.need for item in brief.needs)
         quoted = [(source.evidence.quote, source.category) for source in brief.sources]
+        about = f"{concept.title}. {concept.description}"
+        by_paper = await self._scores.of_subject(about, brief.sources)
         odds = {
-            item.need: await self._scores.statements(item.need, topic, quoted, crossed=True) for item in brief.needs
+            item.need: by_paper + await self._scores.statements(item.need, topic, quoted, crossed=True)
+            for item in brief.needs
         }
         papers = [source.paper for source in brief.sources]
-        of_subject = await self._scores.subject(f"{concept.title}. {concept.description}", papers, list(odds.values()))
+        of_subject = await self._scores.subject(about, papers, list(odds.values()))
         near = [NearPassage(SUBJECT, *each) for each in zip(brief.sources, of_subject, strict=True)]
         return near + [
             NearPassage(need.id, source, each + CITED * (source.evidence.chosen or is_cited(source.paper, need.text)))

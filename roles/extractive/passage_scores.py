@@ -36,9 +36,13 @@ _FEWEST_LETTERS = 0.65  # of the words
 _LONGEST_CITATION = 300  # characters, at the end of a sentence
 
 _QUOTABLE: Final = read_rules(__file__, "quotable_rules")
-_LEANING, _UNFIT, _ANNOUNCES = (re.compile(_QUOTABLE[name], re.VERBOSE) for name in ("leaning", "unfit", "announces"))
-_PLAN, _VERB, _CAPTION, _EXISTS = (re.compile(_QUOTABLE[name]) for name in ("plan", "verb", "caption", "exists"))
-_PROCEDURE, _AIMED, _REPORT = (re.compile(_QUOTABLE[name]) for name in ("procedure", "aimed", "report"))
+_LEANING, _UNFIT, _CAPTION, _ANNOUNCES = (
+    re.compile(_QUOTABLE[name], re.VERBOSE) for name in ("leaning", "unfit", "caption", "announces")
+)
+_PLAN, _VERB, _EXISTS = (re.compile(_QUOTABLE[name]) for name in ("plan", "verb", "exists"))
+_DETAIL, _PROCEDURE, _AIMED, _REPORT = (
+    re.compile(_QUOTABLE[name]) for name in ("detail", "procedure", "aimed", "report")
+)
 _POINTER = (  # in brackets: harmless, unlike a sentence about a figure
     r"\((?:[Ss]ee (?:also )?)?(?:[Ss]uppl\w* )?(?:[Ff]igs?|[Ff]igures?|[Tt]ables?|[Ss]ections?|[Aa]ppendix|[Ss]uppl\w*)\b[^()]{0,60}\)"
 )
@@ -52,13 +56,15 @@ _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 # A value or a comparison as reported in papers: "AUROC = 97.4%", "p \\< 0.001".
 _VALUE = re.compile(r"(?<=[\w*])\s?\\?[=<>≤≥≈]\s?(?=[-−+]?\d)")
 
-Genre = Literal["announcement", "procedure", "other"]
+Genre = Literal["announcement", "detail", "procedure", "other"]
 
 
 def genre_of(sentence: str) -> Genre:
-    """What a sentence does in its paper: announces or defines something, says what was done, or something else."""
+    """What a sentence does: announces or defines something, counts its parts, says what was done, or something else."""
     if _ANNOUNCES.search(sentence):
         return "announcement"
+    if _DETAIL.search(sentence):
+        return "detail"
     done = _AIMED.search(sentence) or (_PROCEDURE.search(sentence) and not _REPORT.search(sentence))
     return "procedure" if done else "other"
 
@@ -146,9 +152,12 @@ _LEAST, _RAREST = 0.3, 5.5  # weights of words
 # paper's abstract, and that of the mean log-odds for its nearest needs, by which a sentence of the paper is chosen.
 _SUPPORTS: Final = -1.0
 _ABSTRACT: Final = 6.0
-_AMONG, _NEEDS = 0.1, 3
+_AMONG, _NEEDS = 0.5, 3
+# Added by how near a sentence under its paper's title, and that title alone, are to an experiment: weight and even cosine.
+_UNDER_TITLE: Final = (8.0, 0.72)
+_TITLE: Final = (8.0, 0.68)
 CITED: Final = 8.0  # added for a passage of a paper that the statement names
-_OF_GENRE: Final[Mapping[Genre, float]] = {"other": 0.0, "procedure": -0.6, "announcement": -4.0}
+_OF_GENRE: Final[Mapping[Genre, float]] = {"other": 0.0, "procedure": -0.6, "detail": -2.0, "announcement": -4.0}
 
 
 class PassageScores:
@@ -224,6 +233,22 @@ class PassageScores:
             odds[place] += _CROSS[0] * (read - _CROSS[1])
         return odds
 
+    async def of_subject(self, about: str, sources: Sequence[Source]) -> Odds:
+        """Log-odds to add to those of sentences, by what their papers are about, [n].
+
+        Papers on something else share techniques and words with an experiment.
+        """
+        if self.multilingual:  # whose cosines have another scale
+            return np.zeros(len(sources))
+        titles = [source.paper.title for source in sources]
+        under = [f"{title}. {one_line(source.evidence.quote)}" for title, source in zip(titles, sources, strict=True)]
+        near = [(await self.cosines([about], texts))[:, 0] for texts in (under, titles)]
+        odds: Odds = sum(
+            (weight * (each - even) for each, (weight, even) in zip(near, (_UNDER_TITLE, _TITLE), strict=True)),
+            np.zeros(len(sources)),
+        )
+        return odds
+
     async def subject(self, about: str, papers: Sequence[Paper], of_needs: Sequence[Odds]) -> Odds:
         """How near sentences of papers are to the subject of an experiment, [n].
 
@@ -259,14 +284,14 @@ def _count(text: str, asked: Sequence[re.Match[str]]) -> int:
 
 
 def _of_genre(need: Need, text: str, category: Category) -> float:
-    """What authors announce or define is no evidence, and what they did less than what they report.
+    """What authors announce or define is no evidence, nor what they count, and what they did less than what they report.
 
     Numbers in a section on methods are settings, not results.
     """
     genre = genre_of(text)
     if category is Category.METHOD and genre == "other" and any(map(str.isdigit, text)):
         genre = "procedure"
-    return 0.0 if genre == "procedure" and need.asks == "method" else _OF_GENRE[genre]
+    return 0.0 if genre in ("detail", "procedure") and need.asks == "method" else _OF_GENRE[genre]
 
 
 def topic_of(needs: Iterable[Need]) -> Set[str]:
