@@ -17,7 +17,7 @@ from ...models.journal.streaming import TextListener
 from ...plurals import counted
 from ...text.words import one_line, shorten
 from ..protocols import AnswerBrief, Brief, Draft, SectionBrief, Source, Writer
-from .passage_scores import CITED, PassageScores, topic_of
+from .passage_scores import CITED, PassageScores, genre_of, topic_of
 from .section_outlines import outline, used_and_left_out
 from .statement_needs import is_cited
 
@@ -110,6 +110,7 @@ class ExtractiveWriter(Writer):
             for need, of_need in odds.items()
             if need.id in stated
             for source, each in zip(brief.sources, of_need, strict=True)
+            if need.asks == "method" or genre_of(one_line(source.evidence.quote)) != "detail"
         ]
 
     async def _answer(self, brief: AnswerBrief) -> Draft:

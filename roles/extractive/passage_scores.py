@@ -157,7 +157,7 @@ _AMONG, _NEEDS = 0.5, 3
 _UNDER_TITLE: Final = (8.0, 0.72)
 _TITLE: Final = (8.0, 0.68)
 CITED: Final = 8.0  # added for a passage of a paper that the statement names
-_OF_GENRE: Final[Mapping[Genre, float]] = {"other": 0.0, "procedure": -0.6, "detail": -2.0, "announcement": -4.0}
+_OF_GENRE: Final[Mapping[Genre, float]] = {"other": 0.0, "procedure": -0.6, "detail": 0.0, "announcement": -4.0}
 
 
 class PassageScores:
@@ -284,14 +284,14 @@ def _count(text: str, asked: Sequence[re.Match[str]]) -> int:
 
 
 def _of_genre(need: Need, text: str, category: Category) -> float:
-    """What authors announce or define is no evidence, nor what they count, and what they did less than what they report.
+    """What authors announce or define is no evidence, and what they did less than what they report.
 
     Numbers in a section on methods are settings, not results.
     """
     genre = genre_of(text)
-    if category is Category.METHOD and genre == "other" and any(map(str.isdigit, text)):
+    if category is Category.METHOD and genre in ("detail", "other") and any(map(str.isdigit, text)):
         genre = "procedure"
-    return 0.0 if genre in ("detail", "procedure") and need.asks == "method" else _OF_GENRE[genre]
+    return 0.0 if genre == "procedure" and need.asks == "method" else _OF_GENRE[genre]
 
 
 def topic_of(needs: Iterable[Need]) -> Set[str]:

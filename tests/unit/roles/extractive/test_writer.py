@@ -211,6 +211,14 @@ def test_a_section_with_few_papers_lists_those_nearest_to_the_subject_that_are_n
     assert list(place_passages([replace(item, odds=item.odds - 3) for item in near], "")) == []
 
 
+def test_a_bare_count_stands_under_no_statement_but_one_on_methods() -> None:
+    given = source(1, "The network of small wearers contains 47,031 nodes of 11 types", key="varga2021")
+    found = near(EXPERIMENT.reasoning, given)
+    assert "[E1]" not in write("discussion", found, sources=(given,)).text
+    on_methods = replace(found, need=replace(found.need, asks="method"))
+    assert "[E1]" in write("discussion", on_methods, sources=(given,)).text
+
+
 def test_passages_near_to_the_subject_stand_in_one_list_after_the_statements() -> None:
     given, other = source(1, FITTING, key="varga2021"), source(2, OFF_TOPIC, key="lind2022")
     placed = (replace(given, evidence=replace(given.evidence, llm_score=0.9)), other)
