@@ -358,7 +358,7 @@ def _key_of(item: Mapping[str, Any], section: EditableSection) -> str:
     doi, title = str(data.get("DOI", "")).casefold(), _WORD.findall(str(data.get("title", "")).casefold())
     for reference in section.record["references"]:
         if (doi and reference["doi"].casefold() == doi) or _WORD.findall(reference["title"].casefold()) == title:
-            return reference["key"]
+            return str(reference["key"])
     return ""
 
 
