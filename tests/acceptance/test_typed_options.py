@@ -16,7 +16,7 @@ with citeloom.open_library("home") as library:
     citeloom.research(library, "Why?", min_yaer=2000)
     citeloom.write_section(library, "discussion", "exp.json", formats="docx", out="paper")
     citeloom.write_section(library, "discusion", "exp.json")
-    citeloom.write_paper(library, "exp.json", formats="pdf")
+    citeloom.write_paper(library, "exp.json", formats="word")
     citeloom.astream_research(library, "Why?", singel_shot=True)
     citeloom.Conversation(library).ask("Why?", alone="yes")
     citeloom.open_library(setings=None)
