@@ -56,8 +56,10 @@ def command_group(help: str) -> typer.Typer:
 def as_command(call: Callable[..., Printed | None]) -> Callable[..., None]:
     """A command for Typer, which also takes `--home` and, if it returns what it prints, `--json`.
 
-    A text beside the type of a parameter is its help, and a `Shown` behind it says how it is shown.
+    A text beside the type of a parameter is its help, and a `Shown` behind it says how it is shown. Of a parameter that
+    is a group of options each field is an option.
     """
+    call = spread_options(call, _parameters, _split)
 
     @functools.wraps(call)
     def run(*, home: str | None = None, **given: Any) -> None:
@@ -69,7 +71,7 @@ def as_command(call: Callable[..., Printed | None]) -> Callable[..., None]:
 
     own = inspect.signature(call, eval_str=True)
     if "home" in own.parameters:  # of a group, which is made once
-        return call  # type: ignore[return-value]  # it has printed
+        return call
     parameters = {name: _with_help(item) for name, item in own.parameters.items()}
     further: dict[str, Any] = {"as_json": JsonOption} if own.return_annotation is Printed else {}
     for name, annotation in {**further, "home": HomeOption}.items():
@@ -96,8 +98,13 @@ def _with_help(item: inspect.Parameter) -> inspect.Parameter:
     return item.replace(annotation=Annotated[kind, given])
 
 
-def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, api.homes.Home]:
-    """Load settings and home, and print the home; `to_copy` allows a folder with CITELOOM_VECTORS, that of its copy."""
+def resolve(
+    *, to_copy: bool = False, early: Literal["search", "answer"] | None = None, **overrides: Any
+) -> tuple[Settings, api.homes.Home]:
+    """Load settings and home, and print the home; `to_copy` allows a folder with CITELOOM_VECTORS, that of its copy.
+
+    The models that a search or an answer needs are loaded `early`, beside the imports that follow.
+    """
     from ..settings.config import load_settings
 
     given = next(iter(named_homes), None)
@@ -105,6 +112,8 @@ def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, api.h
         raise InputError("--home is empty.", help="Name a folder or a database, or leave it out.")
     flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
     settings = load_settings(home=given, flags=flags, **overrides)
+    if early:
+        api.early_loading.load_early(settings, early)
     found = api.homes.configured_home(settings, to_copy=to_copy)
     found.require_place()
     new = given_command() in _CREATING and not found.exists()
@@ -125,19 +134,11 @@ def home_session(
 ) -> Iterator[api.homes.Session]:
     """Open an existing library for a command; prints the home on stderr. Raises `InputError`.
 
-    With `reading` also a read-only one, to change nothing; `overrides` are settings. What a search or an answer needs
-    is loaded `early`, beside the imports that follow.
+    With `reading` also a read-only one, to change nothing; `early` is as in `resolve`, and `overrides` are settings.
     """
-    settings, found = resolve(**overrides)
-    if early and found.exists():
-        api.homes.load_early(settings, early)
+    settings, found = resolve(early=early, **overrides)
     with api.homes.open_home(settings, found, notice, create=False, reading=reading) as session:
         yield session
-
-
-def takes_options(**groups: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a command take the fields of dataclasses as options; it gets each dataclass as the argument named here."""
-    return lambda call: spread_options(call, groups, _parameters, _split)
 
 
 def _parameters(group: type) -> Iterator[inspect.Parameter]:

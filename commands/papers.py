@@ -16,7 +16,7 @@ from ..api.blocking import run_async
 from ..api.messages import command, counted, shorten
 from ..errors import DONE, DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
-from .options import JsonOption, command_group, complete_keys, home_session, takes_options
+from .options import JsonOption, command_group, complete_keys, home_session
 from .output import Columns, Printed, ingest_progress, name_refused_figures, notice, one_line, result, table
 
 papers_app = command_group("Papers, their figures and metadata.")
@@ -178,7 +178,6 @@ def enrich_papers(
 
 
 @papers_app.command("describe")
-@takes_options(limits=run_options.BudgetOptions)
 def describe_papers(
     limits: run_options.BudgetOptions,
     keys: KeysArgument = None,
@@ -312,13 +311,12 @@ NO_SUMMARY_NEAR = (
 QueryArgument = Annotated[str, "What to look for."]
 
 
-@takes_options(options=run_options.SearchOptions)
 def search(query: QueryArgument, options: run_options.SearchOptions) -> Printed:
     """Find passages: by meaning, by words, or both.
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
-    api.homes.require_words(query)
+    api.early_loading.require_words(query)
     with home_session(reading=True, early="search", retrieval_mode=options.mode) as session:
         years = api.library_search.year_range(options.from_year, options.to_year)
         mode, rerank = session.settings.retrieval_mode, session.settings.rerank or _RERANK * options.rerank
@@ -346,7 +344,6 @@ def show_passages(records: Sequence[api.results.FoundPassage]) -> None:
         notice(NOTHING_NEAR)
 
 
-@takes_options(years=run_options.YearLimits)
 def find(
     query: QueryArgument,
     years: run_options.YearLimits,
@@ -357,7 +354,7 @@ def find(
 
     Example: citeloom find "random permutation of networks" --fulltext --from-year 2015
     """
-    api.library_search.require_words(query)
+    api.early_loading.require_words(query)
     with home_session(reading=True) as session:
         by: Literal["text", "summary"] = "text" if fulltext else "summary"
         record = run_async(api.library_search.afind_papers(session, query, by, years.from_year, years.to_year, page))

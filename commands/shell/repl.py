@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -17,7 +16,7 @@ from ... import api
 from ...errors import DONE, PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError, ExitCode, PausedError
 from ..output import notice, result
 from . import shell_commands
-from .parser import WORDS, CommandName, Lines, NotUnderstood, ShellRequest, parse
+from .parser import WORDS, Lines, NotUnderstood, ShellRequest, parse
 from .shell_state import NotNowError, Shell, ShellState, failure, require, stage
 
 Action = Callable[[Shell, str], Awaitable[ShellState]]
@@ -135,7 +134,7 @@ async def show_help(shell: Shell, _: str) -> ShellState:
     return shell.state
 
 
-ACTIONS: Final[dict[CommandName, Action]] = {
+ACTIONS: Final[dict[str, Action]] = {
     "research": partial(shell_commands.answer, kind="question"),
     "ask": partial(shell_commands.answer, kind="follow-up"),
     "improve": partial(shell_commands.answer, kind="improve"),
@@ -149,12 +148,11 @@ ACTIONS: Final[dict[CommandName, Action]] = {
     "rebuild-index": shell_commands.rebuild_index,
     "help": show_help,
 }
-RESUMABLE: Final[frozenset[CommandName]] = frozenset({"research", "ask", "improve", "section", "rebuild-index"})
+RESUMABLE: Final[frozenset[str]] = frozenset({"research", "ask", "improve", "section", "rebuild-index"})
 
 
 _MOST_WORDS: Final = 2  # longer lines are questions, in any language
 _ASKING: Final = frozenset("what which who whom whose when where why how is are was were does do did can could".split())
-_WORD = re.compile(r"[^\W_]+")
 
 
 async def require_question(shell: Shell, text: str) -> None:
