@@ -193,8 +193,8 @@ async def agree(
     return cast("AgreementRecord", await aagree(limited, claim, papers=options.papers))
 
 
-def with_fields(call: Call, **groups: type) -> Call:
-    """Return a tool that takes the fields of its dataclass arguments."""
+def with_fields(call: Call) -> Call:
+    """A tool that takes the fields of its groups of options."""
 
     def arguments(group: type) -> Iterator[inspect.Parameter]:
         types = get_type_hints(group, include_extras=True)
@@ -203,7 +203,7 @@ def with_fields(call: Call, **groups: type) -> Call:
             default = inspect.Parameter.empty if item.default is MISSING else item.default
             yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
-    return spread_options(call, groups, arguments)
+    return spread_options(call, arguments)
 
 
 def describe_arguments(name: str, error: ValidationError, known: list[str]) -> str:
@@ -221,13 +221,9 @@ def langchain_tools(library: Session) -> list[StructuredTool]:
     one line with the remedy. Raises `ArgumentError` if `library` is not an open library.
     """
     require_open(library)
-    longer = (
-        with_fields(research, options=QuestionOptions, limits=TextOptions),
-        with_fields(make_table, options=TableOptions, limits=BudgetOptions),
-        with_fields(agree, options=AgreementOptions, limits=BudgetOptions),
-    )
-    calls = (*(call for call, _, _ in AGENT_TOOLS), get_context_window, get_table, *longer)
-    return [_langchain_tool(library, call) for call in calls]
+    longer = (get_context_window, get_table, research, make_table, agree)
+    calls = (*(call for call, _, _ in AGENT_TOOLS), *longer)
+    return [_langchain_tool(library, with_fields(call)) for call in calls]
 
 
 def _langchain_tool(session: Session, call: Call) -> StructuredTool:

@@ -15,6 +15,7 @@ from typing import Any, Unpack
 
 from typing_extensions import TypedDict
 
+from ..citations.checks.findings import shown
 from ..citations.export.pandoc_formats import FORMATS, Format
 from ..citations.export.section_files import free_name, prepare_folder, write_files
 from ..citations.verification import is_result, verify as verify_record
@@ -27,7 +28,7 @@ from ..graph.session import Session
 from ..plurals import counted
 from ..program import command
 from ..runs.edited_text import editable_text, edited_record, section_of_paper
-from ..runs.imported_text import edited_by_hand, import_sections, read_document
+from ..runs.imported_text import edited_by_hand, import_sections, new_numbers, read_document
 from ..runs.output_files import ResultFiles, stem_of
 from ..runs.result_record import stored
 from ..runs.sentence_check import load_editable
@@ -217,11 +218,15 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
             home.runs().edit(run.thread_id, edit)
     found = [sentence for item in sections for sentence in item.sentences]
     unknown = list(dict.fromkeys(shown for item in sections for shown in item.unknown))
+    reverted = [shown(words) for item in sections for words in item.reverted]
+    numbers = new_numbers(found)
     title = run.title.split()
     outside = before if before and before.lstrip("# ").split() != title else ""
     warnings = [
         *document.notices,
         *[f"Cited in the document and not evidence of the run, kept as text: {'; '.join(unknown)}."] * bool(unknown),
+        *[f"You had edited what is as the run wrote it again: {'; '.join(reverted)}."] * bool(reverted),
+        *[f"Numbers that the run does not have there: {'; '.join(numbers)}."] * bool(numbers),
         *[f"Stands before the first section and was not taken over: {outside[:300]}"] * bool(outside),
     ]
     return {

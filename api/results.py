@@ -266,14 +266,11 @@ class MemoryProposals(TypedDict):
     proposals: list[MemoryProposal]
 
 
-class CitedSource(TypedDict):
+class CitedSource(TitledPaper):
     """A paper that an answer cites."""
 
     label: Annotated[str, Meaning("Its number in the answer, or its key in a citation style without numbers.")]
-    key: Key
-    title: str
     authors: list[str]
-    year: int | None
     doi: str
     url: str
     places: Annotated[list[dict[str, Any]], Meaning("The cited pages and sections.")]
@@ -434,24 +431,29 @@ class ConversationDetails(TypedDict):
     updated_at: float
 
 
-class CellRecord(TypedDict):
-    """A cell of an evidence table: a value with the words that it rests on."""
+class PlacedWords(TypedDict):
+    """What a table holds of a study, with the words that it rests on and their place."""
 
-    value: Annotated[str, Meaning("As printed.")]
-    unit: str
-    condition: str
-    formula: Annotated[str, Meaning("How a computed value follows from printed numbers.")]
-    converted: Annotated[str, Meaning("The value in the column's unit; empty if it is printed in it.")]
-    status: Annotated[str, Meaning("reported, computed, conflicting, not_reported, not_judged, unread or edited.")]
+    condition: Annotated[str, Meaning("What the value or result holds for.")]
     quote: Annotated[str, Meaning("The words of the paper.")]
     page: int | None
     chunk_id: str
     start: int | None
     end: int | None
     spans: list[dict[str, Any]]
+    edited: bool
+
+
+class CellRecord(PlacedWords):
+    """A cell of an evidence table: a value with the words that it rests on."""
+
+    value: Annotated[str, Meaning("As printed.")]
+    unit: str
+    formula: Annotated[str, Meaning("How a computed value follows from printed numbers.")]
+    converted: Annotated[str, Meaning("The value in the column's unit; empty if it is printed in it.")]
+    status: Annotated[str, Meaning("reported, computed, conflicting, not_reported, not_judged, unread or edited.")]
     alternatives: Annotated[list[dict[str, Any]], Meaning("Further values that the paper states for the same thing.")]
     searched: Annotated[list[str], Meaning("The searches in the paper before nothing was found.")]
-    edited: bool
     revision: Annotated[int, Meaning("To be given with an edit, which is refused if the cell has changed since.")]
 
 
@@ -507,23 +509,15 @@ class TableRecord(TypedDict):
     notice: str
 
 
-class StudyStance(TitledPaper):
+class StudyStance(TitledPaper, PlacedWords):
     """What a study finds on a claim, with the words that decide."""
 
     study: Annotated[str, Meaning("The name of the study; empty if the paper has one only.")]
     changed: bool
     stance: Annotated[str, Meaning("for, mixed, other condition, no difference, against, or not judged.")]
-    condition: Annotated[str, Meaning("What the result holds for.")]
     direction: str
     design: str
     n: str
-    quote: Annotated[str, Meaning("The words of the paper.")]
-    page: int | None
-    chunk_id: str
-    start: int | None
-    end: int | None
-    edited: bool
-    spans: list[dict[str, Any]]
 
 
 class AgreementRecord(TypedDict):

@@ -48,16 +48,21 @@ def required(description: str, **limits: Any) -> Any:
 
 def spread_options(
     call: Callable[..., Any],
-    groups: Mapping[str, type],
     parameters_of: Callable[[type], Iterable[inspect.Parameter]],
     convert: Callable[[type, Field[Any], Any], Any] = lambda _, __, value: value,
 ) -> Callable[..., Any]:
-    """Return `call` with the fields of its dataclass arguments as parameters of their own, for Typer and MCP.
+    """Return `call` with the fields of its arguments that are groups of options as parameters, for Typer and MCP.
 
-    `groups` are the dataclasses by argument; `parameters_of` makes the parameters of one of them, and `convert`
-    converts a given value to the value of its field.
+    `parameters_of` makes the parameters of a group, and `convert` converts a given value to the value of its field.
     """
-    own = [item for item in inspect.signature(call, eval_str=True).parameters.values() if item.name not in groups]
+    signature = inspect.signature(call, eval_str=True)
+    kinds = {item.name: item.annotation for item in signature.parameters.values()}
+    groups: dict[str, type] = {
+        name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, OptionGroup)
+    }
+    if not groups:
+        return call
+    own = [item for item in signature.parameters.values() if item.name not in groups]
     added = [parameter for group in groups.values() for parameter in parameters_of(group)]
 
     def made(given: dict[str, Any]) -> dict[str, Any]:
@@ -79,8 +84,7 @@ def spread_options(
     parameters = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in ordered]
     result.__name__, result.__doc__ = call.__name__, call.__doc__
     result.__annotations__ = {item.name: item.annotation for item in parameters}
-    signature = inspect.signature(call, eval_str=True).replace(parameters=parameters)
-    result.__signature__ = signature  # type: ignore[attr-defined]  # which Typer and MCP read
+    result.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # for Typer and MCP
     return result
 
 

@@ -129,19 +129,8 @@ def prune_journal(
 
 
 def spending_record(row: Spending, prices: Mapping[str, Price]) -> SpendingRecord:
-    chat = row.kind == "chat"
-    return {
-        "run": row.run,
-        "model": row.model,
-        "endpoint": row.endpoint,
-        "llm_calls": row.paid if chat else 0,
-        "journal_hits": row.reused if chat else 0,
-        "embedded_texts": 0 if chat else row.paid,
-        "input_tokens": row.input_tokens,
-        "output_tokens": row.output_tokens,
-        "lost_calls": row.reserved_calls,
-        "cost": total_cost([row], prices),
-    }
+    about = {"run": row.run, "model": row.model, "endpoint": row.endpoint, "lost_calls": row.reserved_calls}
+    return cast("SpendingRecord", {**about, **usage_total([row], prices)})
 
 
 def usage_total(rows: Sequence[Spending], prices: Mapping[str, Price]) -> UsageRecord:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -26,18 +25,17 @@ from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.milvus.milvus_catalog import (
     MilvusCatalog,
-    WordCounts,
+    Terms,
     add_counts,
     chunk_vector,
-    field_texts,
+    count_terms,
     query_vector,
     write_papers,
 )
 from citeloom.stores.milvus.milvus_rows import MilvusRows, index_chunk, index_texts
 from citeloom.stores.paper_catalog import Change, PaperRecord, section_rows
 from citeloom.stores.postgres import postgres_catalog
-from citeloom.stores.store_protocols import read_change
-from citeloom.stores.text_analysis import analyze
+from citeloom.stores.store_protocols import TextScope, read_change
 
 CHUNKS = 50  # of a paper
 TERMS = 200  # of a chunk, nearly those of 400 tokens
@@ -108,7 +106,7 @@ class BareClients:
         It lacks what makes a write safe: staging, versions, and the order of both engines.
         """
         began = time.perf_counter()
-        words = WordCounts()
+        words: list[Terms] = []
         chunks = self._chunk_rows(changes, words)
         papers = [index_texts(self._version + n, each.summary_vector, [])[0] for n, each in enumerate(changes)]
         self._upsert(chunks, papers)
@@ -125,7 +123,7 @@ class BareClients:
 
     def transfer(self, changes: Sequence[Change]) -> float:
         """Seconds to send rows that were made before: to Milvus, and four columns to a temporary table."""
-        made = self._chunk_rows(changes, WordCounts())
+        made = self._chunk_rows(changes, [])
         self.connection.execute("CREATE TEMP TABLE bare (id text PRIMARY KEY, text text, hash text, vector bytea)")
         began = time.perf_counter()
         self._upsert(made, [])
@@ -137,13 +135,13 @@ class BareClients:
         self.connection.execute("DROP TABLE bare")
         return seconds
 
-    def _chunk_rows(self, changes: Sequence[Change], words: WordCounts) -> list[dict[str, Any]]:
+    def _chunk_rows(self, changes: Sequence[Change], words: list[Terms]) -> list[dict[str, Any]]:
         self._version += len(changes)
         made = []
         for number, each in enumerate(changes):
             for chunk, row in zip(each.chunks, each.vectors, strict=True):
-                terms = {field: Counter(analyze(text)) for field, text in field_texts(chunk).items()}
-                words.add(each.key, terms)
+                terms = count_terms(chunk.text, chunk.parent, chunk.section)
+                words.append(terms)
                 vector = chunk_vector(terms, self._means)
                 made.append(index_chunk(self._version + number, chunk, text_hash(chunk.text), row, vector))
         return made
@@ -210,7 +208,7 @@ def searches(library: Library, client: Any, collection: str) -> None:
     kinds = [Category(1), Category(3)]
     compared(
         f"40 nearest in {len(keys)} papers and two categories",
-        [lambda v=v: library.nearest_ids(v, 40, keys=keys, categories=kinds) for v in vectors],
+        [lambda v=v: library.nearest_ids(v, 40, TextScope(keys, kinds)) for v in vectors],
         [lambda v=v: bare("vector", v, scope, ef) for v in vectors],
     )
     sums = catalog.sums()

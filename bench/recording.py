@@ -59,13 +59,13 @@ class RecordingLibrary(Library):
 
     seen = Seen()
 
-    def nearest_ids(self, *given: Any, **limits: Any) -> list[tuple[str, float]]:
+    def nearest_ids(self, *given: Any) -> list[tuple[str, float]]:
         """Like `Library.nearest_ids`."""
-        return self._noted(super().nearest_ids(*given, **limits))
+        return self._noted(super().nearest_ids(*given))
 
-    def matching(self, *given: Any, **limits: Any) -> list[tuple[str, float]]:
+    def matching(self, *given: Any) -> list[tuple[str, float]]:
         """Like `Library.matching`."""
-        return self._noted(super().matching(*given, **limits))
+        return self._noted(super().matching(*given))
 
     def _noted(self, found: list[tuple[str, float]]) -> list[tuple[str, float]]:
         self.seen.searched.update(dict.fromkeys(identifier for identifier, _ in found))

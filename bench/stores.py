@@ -33,6 +33,7 @@ from citeloom.stores.library import Library
 from citeloom.stores.paper_catalog import Change, PaperRecord, removal, section_rows
 from citeloom.stores.postgres import bm25, postgres_catalog, postgres_vectors
 from citeloom.stores.postgres.database import increment_revision
+from citeloom.stores.store_protocols import TextScope
 from citeloom.stores.text_analysis import analyze
 from tests.support.journal_calls import once
 from tests.support.postgres_server import new_schema, running_server
@@ -145,7 +146,7 @@ def _reads(made: _Made) -> dict[str, Pair]:
     pairs: dict[str, Pair] = {
         "40 nearest of 3,000 chunks": (lambda: library.nearest_ids(asked.vector, 40), lambda: nearest(every)),
         "40 nearest of 20 papers and one category": (
-            lambda: library.nearest_ids(asked.vector, 40, keys=asked.keys, categories=[Category.METHOD]),
+            lambda: library.nearest_ids(asked.vector, 40, TextScope(asked.keys, [Category.METHOD])),
             lambda: nearest(within),
         ),
         f"BM25 of {len(asked.terms)} words": (lambda: library.matching(asked.terms, 40), scored),

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from ..documents import Paper
+from ..text.words import read_rules
 from .checks.unicode_folding import fold
 from .citation_patterns import (
     CitationForm,
@@ -20,25 +21,10 @@ from .citation_patterns import (
     split_authors,
 )
 
-# The last bracket names the place, as in `\cite[see][p. 4]{key}`.
-LATEX_CITATION: Final = (
-    r"\\(?P<command>[A-Za-z]*cite[A-Za-z]*)\*?(?:\[[^\[\]]{0,200}\](?=\[))?(?:\[(?P<place>[^\[\]]{0,200})\])?"
-    r"\{(?P<keys>[^{}]{1,400})\}"
-)
-_LATEX_KEYS: Final = re.compile(r"\{([^{}]{1,400})\}")
-_LATEX_NARRATIVE: Final = re.compile(r"\\(?:[Tt]extcite|[Cc]itet|[Cc]iteauthor)")
-NUMBER_LIST: Final = re.compile(r"\s*\d{1,4}[a-d]?(?:\s*(?:[,;\u2013-]|and|to|&)+\s*\d{1,4}[a-d]?)*\s*")
-_LOCATOR: Final = re.compile(
-    r"(?:pp?\.?|pages?|sec(?:tions?)?\.?|in section|ch(?:ap(?:ter)?)?\.?|fig(?:ure)?\.?|tab(?:le)?\.?)\b.*"
-    r"|\d[\d\s,\u2013-]*|[\"\u201c].*",
-    re.IGNORECASE,
-)
-_PAGE: Final = re.compile(r"(?:pp?\.?|pages?)[\s~]*(\d[\d\s,\u2013-]*)", re.IGNORECASE)
-_AT_KEY: Final = re.compile(r"(?<!\w)-?@(?:\{([^{}\s]+)\}|([^\W][\w:.#$%&+?<>~/-]*))")
-_CROSS_REFERENCE: Final = re.compile(r"(?:fig|tbl|tab|eq|sec|lst|thm)[:-]|(?:fig|tbl|tab|eq|sec)$", re.IGNORECASE)
-_NARRATIVE_LOCATOR: Final = re.compile(r"\s?\[(?P<place>(?:pp?\.|chap|sec|fig|tab)[^\[\]@]{0,60})\]", re.IGNORECASE)
+_WORKS: Final = {name: re.compile(rule) for name, rule in read_rules(__file__, "citation_patterns")["works"].items()}
+LATEX_CITATION: Final = _WORKS["latex_citation"].pattern
+NUMBER_LIST: Final = _WORKS["number_list"]
 _SMALL_DIGITS: Final = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
-_BETWEEN: Final = re.compile(r"\s?([-\u2013\u2014]?)\s?")  # bounded: 3 characters
 _LONGEST_RANGE: Final = 50
 _NAMING: Final = ("pandoc", "latex", "numeric", "superscript", "author-year", "key")  # forms that name a work
 
@@ -83,7 +69,7 @@ def find_marks(text: str, known_keys: Collection[str] = ()) -> list[CitationMark
         words = view.text[start:end]
         works, narrative = _parse(form, words, known)
         if form == "pandoc" and narrative:  # `@key`, perhaps with a locator in brackets behind it
-            if behind := _NARRATIVE_LOCATOR.match(view.text, end, end + 80):
+            if behind := _WORKS["narrative_locator"].match(view.text, end, end + 80):
                 works = tuple(replace(work, pages=pages_in(behind["place"])) for work in works)
             end = behind.end() if behind else start + len(words.rstrip(".,:;?!"))
         if works:
@@ -101,21 +87,20 @@ def _parse(form: CitationForm, words: str, known: Collection[str]) -> tuple[tupl
     bracketed = words[:1] in ("[", "(")
     inside = words.strip("[]()") if bracketed else words
     if form == "pandoc":
-        found = [(part, match) for part in inside.split(";") for match in _AT_KEY.finditer(part)]
+        found = [(part, match) for part in inside.split(";") for match in _WORKS["at_key"].finditer(part)]
         keys = [(match[1] or match[2].rstrip(".,:;?!"), pages_in(part[match.end() :])) for part, match in found]
-        return tuple(CitedWork(key, pages=at) for key, at in keys if not _CROSS_REFERENCE.match(key)), not bracketed
+        return tuple(
+            CitedWork(key, pages=at) for key, at in keys if not _WORKS["cross_reference"].match(key)
+        ), not bracketed
     if form == "latex":
-        named = (key.strip() for match in _LATEX_KEYS.finditer(words) for key in match[1].split(","))
-        return tuple(CitedWork(key) for key in named if key), _LATEX_NARRATIVE.match(words) is not None
+        named = (key.strip() for match in _WORKS["latex_keys"].finditer(words) for key in match[1].split(","))
+        return tuple(CitedWork(key) for key in named if key), _WORKS["latex_narrative"].match(words) is not None
     if form in ("numeric", "superscript"):
         digits = re.sub(r"[^\d,;\s\u2013-]|textsuperscript", "", inside.translate(_SMALL_DIGITS))
         return tuple(CitedWork(number=number) for number in expand_numbers(digits)), False
     if form == "key":
         return tuple(parse_keys(inside, known)) if bracketed else (), False
     return tuple((bracketed and parse_keys(inside, known)) or find_author_year_works(words)), not bracketed
-
-
-_MORE_YEARS = re.compile(r"\s*+[,;&]\s*+(?:and\s)?(?P<year>(?:1[5-9]|20)\d\d[a-z]?|[a-z])(?=\s*(?:[,;)\]]|$))")
 
 
 def find_author_year_works(words: str) -> list[CitedWork]:
@@ -130,7 +115,7 @@ def find_author_year_works(words: str) -> list[CitedWork]:
             continue
         work = CitedWork(authors=tuple(split_authors(match["authors"])), others=bool(match["others"]))
         found.append(replace(work, year=years[0], pages=pages_in(words[end:].partition(";")[0])))
-        while bracketed and (more := _MORE_YEARS.match(words, end)):
+        while bracketed and (more := _WORKS["more_years"].match(words, end)):
             years.append(more["year"] if more["year"][0].isdigit() else f"{years[-1][:4]}{more['year']}")
             end = more.end()
             found.append(replace(work, year=years[-1], pages=pages_in(words[end:].partition(";")[0])))
@@ -145,7 +130,7 @@ def parse_keys(inside: str, known: Collection[str]) -> list[CitedWork]:
         bare = [re.sub(r"^-?@?\{?|\}$", "", item) for item in items]
         keys = [key for key in bare if key in known]
         locators = [item for item, key in zip(items, bare, strict=True) if key not in known]
-        if bare[0] not in known or (locators and not _LOCATOR.match(locators[0])):
+        if bare[0] not in known or (locators and not _WORKS["locator"].match(locators[0])):
             return []
         pages = pages_in(", ".join(locators))
         found += [CitedWork(key, pages=pages) for key in keys]
@@ -166,7 +151,7 @@ def expand_numbers(inside: str) -> list[int]:
 
 def pages_in(locator: str) -> frozenset[int]:
     """The pages that a locator names; empty if it names none."""
-    found = _PAGE.search(locator[:200])
+    found = _WORKS["page"].search(locator[:200])
     return frozenset(expand_numbers(found[1].strip(" ,\u2013-"))) if found else frozenset()
 
 
@@ -176,7 +161,7 @@ def _join_neighbours(text: str, marks: Sequence[CitationMark]) -> list[CitationM
     for mark in marks:
         last = joined[-1] if joined else None
         gap = text[last.end : mark.start] if last else ""
-        between = _BETWEEN.fullmatch(gap) if len(gap) <= 3 else None
+        between = _WORKS["between"].fullmatch(gap) if len(gap) <= 3 else None  # bounded: 3 characters
         bracketed = last is not None and last.form == mark.form and not (last.narrative or mark.narrative)
         joins = mark.form == "numeric" or (mark.form == "pandoc" and between and not between[1])
         if last is None or between is None or not bracketed or not joins:

@@ -19,39 +19,15 @@ from typing import Final
 from ..documents.marker_escaping import as_written
 from ..documents.plain_text import REFERENCES
 from ..text.sentences import replace_spans, sentence_spans
+from ..text.words import read_rules
 from .checks.unicode_folding import fold
 
 MARKER = re.compile(r"\[(E[1-9]\d{0,5})\]")
 _GROUP = re.compile(r"(?:\[E[1-9]\d{0,5}\])+")
 
-_LETTER = "[EeЕеΕ]"  # Latin, Cyrillic and Greek look the same
-# Possessive quantifiers, to avoid backtracking: a draft may be one bracket and a megabyte of blanks.
-_LEAD = r"(?:(?:see|also|cf\.?|e\.g\.,?|evidence|sources?|refs?\.?)[\s:]*+)*+"
-_ONE = rf"{_LEAD}[@#]?{_LETTER}\s?0*+[1-9]\d{{0,5}}+(?!\d)"
-_PLACES = r"\d++(?:\s*+[,-]\s*+\d++|\s++\d++)*+-?"
-_LOCATOR = rf"(?:\s*+,?\s*+(?:pp?\.?|page|pages|sec\.?|section)\s*+{_PLACES})?+"
-_MORE = rf"(?:\s*+(?:[,;/&-]|and|to)++\s*+(?:{_ONE}|[1-9]\d{{0,2}}+(?!\d)){_LOCATOR})*+"
-_BODY = rf"\s*+{_ONE}{_LOCATOR}{_MORE}[\s,;.]*+"
-# A group in brackets, in double brackets, as a superscript, or as a link within the document.
-_WRITTEN = re.compile(rf"\^?(?:\[\s*\[{_BODY}\]\s*\]|\[{_BODY}\]|\({_BODY}\))(?:\(#[^()\s]*\))?\^?", re.IGNORECASE)
-_ITEM = re.compile(rf"(?P<to>(?:-|\bto)\s*)?(?:(?P<letter>{_LETTER})\s?0*|(?<![\w.]))(?P<number>[1-9]\d*)")
-_LOCATED = re.compile(
-    r",?(?<!\s)\s*+\b(?:pp?\.?|page|pages|sec\.?|section)\s*+\d[\d\s,-]*(?=[\s;,.\])]|$)", re.IGNORECASE
-)
+_FORMS: Final = {name: re.compile(rule) for name, rule in read_rules(__file__, "citation_patterns")["markers"].items()}
 _LONGEST_RANGE = 12
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_DRESSED = re.compile(r"(\*{1,3}|`{1,9}|\^|_{1,3})((?:\[E\d+\])+)\1")
-
-_SPACED = re.compile(r"(?<![ \t])[ \t]*+((?:\[E\d+\](?:\s?,?[ \t]*(?=\[E\d+\]))?)+)")
-_BEHIND_STOP = re.compile(
-    r"(?P<stop>[.!?\u2026])(?P<close>[\"'\u201d\u2019)*_]*)[ \t]*(?P<group>(?:\[E\d+\])+)"
-    r"(?P<again>[.!?]?)(?=(?P<rest>\s+\S|\s*$|\S))"
-)
-_CLOSES = re.compile("[\"'\u201d\u2019]")
-_ABBREVIATED = re.compile(r"(?:\b(?:al|e\.g|i\.e|cf|vs|etc|approx|ca|Fig|Figs|Eq|Eqs|Dr|St|Jr)|\b[A-Z])$")
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
-_PAIRS = re.compile(r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»")
-_STRAIGHT = re.compile(r"(?<![^\s(\[\u2014\u2013-])\"(?=\S)[^\"]*\"")  # directional: the inch mark in 5" opens nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +46,17 @@ def normalise_markers(text: str) -> str:
     for _ in range(8):  # nested brackets settle in two or three rounds
         view = fold(text)
         edits: list[tuple[int, int, str]] = []
-        for match in _WRITTEN.finditer(view.text):
+        for match in _FORMS["written"].finditer(view.text):
             start, end = view.span(match.start(), match.end())
             ids: list[int] = []
-            for item in _ITEM.finditer(_LOCATED.sub("", match[0].partition("(#")[0])):
+            for item in _FORMS["item"].finditer(_FORMS["located"].sub("", match[0].partition("(#")[0])):
                 number = int(item["number"])
                 if item["to"] and ids and 0 < number - ids[-1] <= _LONGEST_RANGE:  # `E1-E3` names three
                     ids.extend(range(ids[-1] + 1, number))
                 ids.append(number)
             if ids and not (edits and start < edits[-1][1]) and not MARKER.fullmatch(text[start:end]):
                 edits.append((start, end, "".join(f"[E{number}]" for number in dict.fromkeys(ids))))
-        normal = _move_before_stops(_fix_spacing(_DRESSED.sub(r"\2", replace_spans(text, edits))))
+        normal = _move_before_stops(_fix_spacing(_FORMS["dressed"].sub(r"\2", replace_spans(text, edits))))
         if normal == text:
             break
         text = normal
@@ -116,9 +92,13 @@ def quotation_spans(text: str) -> list[tuple[int, int]]:
     """Spans of the quotations within a paragraph, with their marks; unclosed marks are ignored."""
     spans: list[tuple[int, int]] = []
     start = 0
-    for blank in [*_BLANK_LINE.finditer(text), None]:
+    for blank in [*_FORMS["blank_line"].finditer(text), None]:
         end = blank.start() if blank else len(text)
-        spans += [match.span() for pattern in (_PAIRS, _STRAIGHT) for match in pattern.finditer(text, start, end)]
+        spans += [
+            match.span()
+            for pattern in (_FORMS["pairs"], _FORMS["straight"])
+            for match in pattern.finditer(text, start, end)
+        ]
         start = blank.end() if blank else end
     return spans
 
@@ -198,7 +178,7 @@ def _fix_spacing(text: str) -> str:
         glued = not before or before == "\n" or (before in "([{\"'\u201c" and match[0] == match[1])
         return ids if glued else f" {ids}"
 
-    return _SPACED.sub(space, text)
+    return _FORMS["spaced"].sub(space, text)
 
 
 def _move_before_stops(text: str) -> str:
@@ -206,10 +186,10 @@ def _move_before_stops(text: str) -> str:
 
     def move(match: re.Match[str]) -> str:
         stop, close, group, again, rest = match.group("stop", "close", "group", "again", "rest")
-        if stop == "." and _ABBREVIATED.search(text, max(0, match.start() - 8), match.start()):
+        if stop == "." and _FORMS["abbreviated"].search(text, max(0, match.start() - 8), match.start()):
             ends = not again and (not rest.strip() or (rest[0].isspace() and rest.strip()[0].isupper()))
             return f"{stop}{close} {group}{'.' if ends else again}"
-        if stop == "\u2026" and _CLOSES.search(close):
+        if stop == "\u2026" and _FORMS["closes"].search(close):
             return f"{stop}{close} {group}{again or '.'}"  # an ellipsis inside a quotation
         if not again and rest.strip() and not rest[0].isspace():
             return match[0]  # "1.[E3]x": not the end of a sentence
@@ -217,7 +197,7 @@ def _move_before_stops(text: str) -> str:
             return match[0]  # "... end. [E3] shows that": the marker is the subject
         return f"{close} {group}{stop}"
 
-    return _BEHIND_STOP.sub(move, text)
+    return _FORMS["behind_stop"].sub(move, text)
 
 
 _LONGEST_LINE: Final = 10_000  # characters; a heading or list item is not looked for further back
@@ -259,16 +239,12 @@ def line_start(text: str, position: int) -> int:
 
 
 _FEWEST_WORDS: Final = 5  # of a quotation; fewer may be a name, or a citation alone
-_BLOCK = re.compile(r"(?m)^[ \t]*>.*$")
-_OMITTED = re.compile(r"\[?(?:…|\.\.\.|\. \. \.)\]?")
-_WORD = re.compile(r"[^\W_]+")
-_SET = re.compile(r"[\s\"“”„«»'‘’*_`>|\\]+|\[(?=[^\W\d_]\])|(?<=\[[^\W\d_])\]")
 _EDGES: Final = ".,;:!?-()[]"
 
 
 def quoted_spans(text: str) -> list[tuple[int, int]]:
     """Spans of quotations including their marks, and of quoted lines (`> ...`); unclosed marks are ignored."""
-    return sorted([*quotation_spans(text), *(match.span() for match in _BLOCK.finditer(text))])
+    return sorted([*quotation_spans(text), *(match.span() for match in _FORMS["block"].finditer(text))])
 
 
 def verbatim_spans(text: str, passages: Iterable[str]) -> list[tuple[int, int]]:
@@ -280,7 +256,7 @@ def verbatim_spans(text: str, passages: Iterable[str]) -> list[tuple[int, int]]:
 
 def is_quotation(words: str) -> bool:
     """Whether quoted words are long enough to be a quotation rather than a name or term."""
-    return len(_WORD.findall(MARKER.sub(" ", words))) >= _FEWEST_WORDS
+    return len(_FORMS["word"].findall(MARKER.sub(" ", words))) >= _FEWEST_WORDS
 
 
 def is_verbatim(quotation: str, passage: str) -> bool:
@@ -308,7 +284,7 @@ def _cuts_number(said: str, at: int) -> bool:
 
 @lru_cache(maxsize=64)
 def _parts(quotation: str) -> tuple[str, ...]:
-    parts = (_bare(part).strip(_EDGES) for part in _OMITTED.split(MARKER.sub(" ", as_written(quotation))))
+    parts = (_bare(part).strip(_EDGES) for part in _FORMS["omitted"].split(MARKER.sub(" ", as_written(quotation))))
     return tuple(part for part in parts if part)
 
 
@@ -319,4 +295,4 @@ def _wordings(passage: str) -> tuple[str, str]:
 
 
 def _bare(words: str) -> str:
-    return _SET.sub("", fold(words).text).casefold()
+    return _FORMS["set"].sub("", fold(words).text).casefold()

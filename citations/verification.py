@@ -21,8 +21,10 @@ from ..experiment import Experiment
 from ..roles.extractive.passage_details import blank_details, find_details
 from ..roles.protocols import Source
 from ..stores.library import Library
+from ..text.sentences import replace_spans
 from .checks.fabricated_citations import find_fabricated
 from .checks.findings import shown
+from .checks.number_parsing import words as number_words
 from .checks.number_tracing import trace_numbers
 from .checks.unicode_folding import fold
 from .citation_patterns import NamedSource
@@ -31,6 +33,7 @@ from .user_citations import CitableEvidence
 
 _WORD = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"\d+")
+_AGREEING = re.compile(r"\b(?:is|are|was|were|has|have)\b|(?<=\w\w)s\b")
 _NAME_WORD = re.compile(r"[^\W\d_]{3,}|\b(?:1[5-9]|20)\d\d(?=\D|\Z)")
 _BETWEEN_NAMES = frozenset({"and", "und", "et", "al", "others", "ibid"})
 
@@ -70,13 +73,18 @@ class TextCheck:
         recorded: dict[str, list[set[str]]] = {}
         for sentence in before:
             recorded.setdefault(_bare(sentence.text), []).append(self._keys(sentence))
-        numbered = {_DIGITS.sub("0", words) for words in recorded if _DIGITS.search(words)}
+        numbered: dict[str, set[tuple[str, ...]]] = {}
+        for words in recorded:
+            frame, numbers = _split_numbers(words)
+            if numbers:
+                numbered.setdefault(frame, set()).add(numbers)
         found = self._sentences(text)
         for sentence in found:
             expected = recorded.get(_bare(sentence.text))
             self._compare_keys(sentence, expected)
             self.edited += expected is None and bool(sentence.ids)
-            if expected is None and _DIGITS.sub("0", _bare(sentence.text)) in numbered:
+            frame, numbers = _split_numbers(_bare(sentence.text))
+            if expected is None and numbers not in numbered.get(frame, {numbers}):
                 self._wrong(f"{_named(sentence.text)} differs from the run in its numbers")
         changed = [sentence for sentence in found if _bare(sentence.text) not in recorded]
         self._check_foreign(changed)
@@ -189,6 +197,12 @@ def _quotations(text: str) -> list[str]:
 
 def _bare(text: str) -> str:
     return " ".join(_WORD.findall(fold(MARKER.sub(" ", text)).text.casefold()))
+
+
+def _split_numbers(bare: str) -> tuple[str, tuple[str, ...]]:
+    """Words without their numbers and what agrees with these ("one patient was", "two patients were"); the numbers."""
+    digits = replace_spans(bare, [(word.start, word.end, str(word.value)) for word in number_words(bare)])
+    return _AGREEING.sub("", _DIGITS.sub("0", digits)), tuple(_DIGITS.findall(digits))
 
 
 def _named(words: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from ..citations.markers import MARKER
 from ..documents.categories import standard_section
 from ..documents.types import Category
 from ..models.concurrency import gather_all
+from ..models.context_size import in_batches
 from ..models.http.endpoints import hash_key
 from ..models.journal.budget import BudgetReachedError
 from ..models.journal.journal import Journal
@@ -65,8 +66,11 @@ class JudgedClaim:
         )
 
     @property
-    def shown(self) -> set[PassageSentence | str]:
-        return {self.cited.sentence, self.cited.before, *(one for item in self.passages for one in item.sentences)}
+    def shown(self) -> dict[PassageSentence | str, int]:
+        """What a call shows of it, with its tokens."""
+        parts: list[PassageSentence | str] = [self.cited.sentence, self.cited.before]
+        parts += [one for item in self.passages for one in item.sentences]
+        return {part: estimate_tokens(part if isinstance(part, str) else part.text) for part in parts}
 
     @property
     def label(self) -> ClaimLabel:
@@ -196,24 +200,8 @@ def _batches(claims: Mapping[str, JudgedClaim]) -> Iterator[list[tuple[str, Judg
     first: dict[str, int] = {}
     for claim in claims.values():
         first.setdefault(claim.passages[0].chunk.key, len(first))
-    batch: list[tuple[str, JudgedClaim]] = []
-    shown: set[PassageSentence | str] = set()
-    spent = 0
-    for item in sorted(claims.items(), key=lambda item: first[item[1].passages[0].chunk.key]):
-        cost = _tokens(item[1].shown - shown)
-        if batch and (len(batch) == _BATCH_CLAIMS or spent + cost > _BATCH_TOKENS):
-            yield batch
-            batch, shown, spent = [], set(), 0
-            cost = _tokens(item[1].shown)
-        batch.append(item)
-        shown |= item[1].shown
-        spent += cost
-    if batch:
-        yield batch
-
-
-def _tokens(shown: Iterable[PassageSentence | str]) -> int:
-    return sum(estimate_tokens(item if isinstance(item, str) else item.text) for item in shown)
+    ordered = sorted(claims.items(), key=lambda item: first[item[1].passages[0].chunk.key])
+    yield from in_batches(ordered, lambda item: item[1].shown, _BATCH_TOKENS, _BATCH_CLAIMS)
 
 
 async def classify_sentences(

@@ -19,40 +19,15 @@ from ..documents.marker_escaping import as_text, as_written
 from ..documents.paper_names import in_text_name
 from ..documents.plain_text import plain_text
 from ..text.sentences import sentence_spans
-from ..text.words import close_gaps
+from ..text.words import close_gaps, read_rules
 from .claim_records import PlaceRecord
 
 TextFormat = Literal["tex", "md", "docx", "typ", "org", "pdf"]
 # What text can point to by number or label.
 TargetKind = Literal["figure", "table", "section", "equation", "label"]
 
-_HEADING: Final = re.compile(r"(?m)^(#{1,6})[ \t]+(?P<title>[^\n]*)$")
-_SECTION_NUMBER: Final = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?[ \t]")
-_HELD: Final = re.compile("\ue010(\\d+)\ue011")
-# What pandoc, natbib and biblatex print where a key has no entry.
-_BROKEN: Final = re.compile(r"[(\[]([^()\[\]\n?]{0,300}\?[^()\[\]\n]{0,300})[)\]]")
-_BROKEN_KEY: Final = re.compile(
-    r"@?(?=[\w:./+-]{0,60}[\d_:])(?=[\d:./+-]{0,60}+[^\W\d])[\w:./+-]{2,60}\??|@[\w:./+-]{2,60}|\?{1,2}"
-)
-# A citation without a key, or with one key too few: `[@]`, `[@smith2020; @]`, `\\cite{}`.
-_EMPTY: Final = re.compile(
-    r"(?<!`)\[(?:[^\[\]\n]{0,300};)?\s{0,3}-?@(?:\{\s{0,9}\})?\s{0,3}(?:;[^\[\]\n]{0,300})?\]"
-    r"|\\[A-Za-z]{0,20}cite[A-Za-z]{0,20}\*?(?:\[[^\[\]\n]{0,200}\]){0,2}\{[\s,]{0,20}\}"
-)
-LIST_HEADING: Final = re.compile(
-    r"(?:\d{1,2}\.?\s)?\W*(?:references(?:\s(?:cited|list))?|reference\slist|bibliography|literature(?:\scited)?|works\scited"
-    r"|literaturverzeichnis|literatur|bibliographie|r\u00e9f\u00e9rences|referencias|riferimenti)\W*",
-    re.IGNORECASE,
-)
-CAPTION: Final = re.compile(
-    r"(?im)^\W{0,6}(?P<kind>fig(?:ure|\.)?|table)\s?(?P<number>S?\d{1,3})\b(?=\s?[.:|*_)\u2013-]|\s[A-Z])"
-)
-_MENTION: Final = re.compile(
-    r"(?<![Ss]upplementary\s)(?<![Ss]upp\.\s)(?<![Ee]xtended\s[Dd]ata\s)\b(?P<kind>[Ff]ig(?:ure|s|ures)?|[Tt]ables?|[Ss]ections?)\b\.?\s?"
-    r"(?P<number>\d{1,2}(?:\.\d{1,2})*|\?\?)(?![\d%])(?!\s(?:of|in)\s(?:\[|[A-Z@]|the\s(?:Act|Code|Treaty|Regulation)))"
-)
-CROSS_REFERENCE: Final = re.compile(r"(?<!\w)@\{?((?:fig|tbl|tab|eq|sec|lst)[:-][\w:.-]{0,80}\w)\}?")
-_LETTER: Final = re.compile(r"[^\W\d_]")
+_RULES: Final = {name: re.compile(rule) for name, rule in read_rules(__file__, "sentence_rules")["manuscript"].items()}
+LIST_HEADING, CAPTION, CROSS_REFERENCE = (_RULES[name] for name in ("list_heading", "caption", "cross_reference"))
 _LONGEST_SENTENCE: Final = 4_000  # characters
 
 
@@ -194,7 +169,7 @@ class Manuscript:
         """The sentences of the prose, without headings; `papers` are the known entries, whose keys may be cited."""
         names = {paper.key: paper for paper in papers}
         marks = _with_broken(self.text, find_marks(self.text, names))
-        headings = {match.start(): match["title"].strip() for match in _HEADING.finditer(self.text)}
+        headings = {match.start(): match["title"].strip() for match in _RULES["heading"].finditer(self.text)}
         found: list[ManuscriptSentence] = []
         section, place, last = "", 0, 0
         for start, end in _with_quotes(self.text, sentence_spans(self.text)):
@@ -207,7 +182,7 @@ class Manuscript:
             here = tuple(mark for mark in marks[place:] if mark.start < end)
             written = [written_citation(self.text, mark, names) for mark in here]
             shown = as_written(self._rendered(start, end, here, written))
-            if not _LETTER.search(shown):
+            if not _RULES["letter"].search(shown):
                 continue
             joined = bool(found) and "\n\n" not in self.text[last:start]
             before = found[-1].shown if joined else section
@@ -227,7 +202,7 @@ class Manuscript:
             pieces += [self.text[done : max(done, mark.start)], f"\ue010{number}\ue011"]
             done = max(done, mark.end)
         plain = plain_text(as_text("".join([*pieces, self.text[done:end]]))[:_LONGEST_SENTENCE])
-        return close_gaps(_HELD.sub(lambda held: written[int(held[1])], plain))
+        return close_gaps(_RULES["held"].sub(lambda held: written[int(held[1])], plain))
 
     def _source(self, position: int, *, at_end: bool) -> tuple[int, int]:
         """The unit and the position in it of a character; with `at_end`, the position behind it."""
@@ -254,12 +229,12 @@ def _with_quotes(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[
 def _with_broken(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
     """The citations, with broken ones ("(smith2020?)", "[?]") and those that name no work; "?" is a broken key."""
     found = {mark.start: mark for mark in marks}
-    for match in _BROKEN.finditer(text):
+    for match in _RULES["broken"].finditer(text):
         keys = [part.strip(" *") for part in re.split("[;,]", match[1])]
-        if all(map(_BROKEN_KEY.fullmatch, keys)):
+        if all(map(_RULES["broken_key"].fullmatch, keys)):
             works = tuple(CitedWork(key.strip("@?") or "?") for key in keys)
             found[match.start()] = CitationMark("key", *match.span(), works)
-    for match in _EMPTY.finditer(text):
+    for match in _RULES["empty"].finditer(text):
         mark = found.get(match.start()) or CitationMark("key", *match.span(), ())
         found[match.start()] = replace(mark, works=(*mark.works, CitedWork()))
     return [found[start] for start in sorted(found)]
@@ -285,8 +260,8 @@ def numbered_targets(text: str, counted: Mapping[str, int]) -> dict[str, list[st
         targets["figure" if caption["kind"][0] in "fF" else "table"].append(caption["number"])
     for kind, count in counted.items():
         targets[kind] += map(str, range(1, count + 1))
-    titles = [(len(match[1]), match["title"]) for match in _HEADING.finditer(text)]
-    written = [found[1] for _, title in titles if (found := _SECTION_NUMBER.match(title))]
+    titles = [(len(match[1]), match["title"]) for match in _RULES["heading"].finditer(text)]
+    written = [found[1] for _, title in titles if (found := _RULES["section_number"].match(title))]
     # Without written numbers they are counted, with and without a lone title above them.
     tops = sorted({level for level, _ in titles})[:2]
     return targets | {"section": written or [number for top in tops for number in _counted(titles, top)]}
@@ -305,7 +280,7 @@ def mentions(text: str) -> Iterator[Pointer]:
     """What a prose points to by number or label, apart from captions themselves."""
     kinds: dict[str, TargetKind] = {"f": "figure", "t": "table", "s": "section"}
     captions = {caption.start("number") for caption in CAPTION.finditer(text)}
-    for match in _MENTION.finditer(text):
+    for match in _RULES["mention"].finditer(text):
         if match.start("number") not in captions:
             yield Pointer(kinds[match["kind"][0].lower()], match["number"], *match.span())
     for match in CROSS_REFERENCE.finditer(text):

@@ -16,7 +16,7 @@ from ..api import blocking, run_options
 from ..api.messages import command, counted
 from ..api.run_options import Shown
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError, PausedError
-from .options import JsonOption, command_group, command_on_home, resolve, takes_options
+from .options import JsonOption, command_group, command_on_home, resolve
 from .output import (
     Printed,
     ingest_progress,
@@ -66,7 +66,6 @@ def with_ray_address(arguments: list[str]) -> list[str]:
     return [*whole, *arguments[len(options) :]]
 
 
-@takes_options(options=run_options.IngestOptions, limits=run_options.BudgetOptions)
 def ingest(
     paths: Annotated[list[Path], "Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk."],
     options: run_options.IngestOptions,

@@ -11,7 +11,7 @@ from .. import api
 from ..api import messages, run_options
 from ..api.blocking import run_async
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
-from .options import command_group, home_session, takes_options
+from .options import command_group, home_session
 from .output import Columns, Printed, notice, one_line, table
 from .papers import place_of, plain_sentence
 from .runs import when
@@ -42,7 +42,6 @@ tables_app = command_group("List, show, edit and delete tables.")
 IdArgument = Annotated[str, "Id of the table, or a prefix of it."]
 
 
-@takes_options(files=TableFiles, options=run_options.TableOptions, settings=run_options.ModelSettings)
 def make_table(
     question: Annotated[str, "What the rows are, or what to ask of papers."],
     files: TableFiles,
@@ -78,7 +77,6 @@ def list_tables() -> Printed:
 
 
 @tables_app.command("show")
-@takes_options(files=TableFiles)
 def show_table(table_id: IdArgument, files: TableFiles) -> Printed:
     """Show a stored table, and write its files with --out; no model is called."""
     files.require_folder()
@@ -135,7 +133,6 @@ def show(record: dict[str, Any]) -> None:
         notice("The words behind the cells: the same command with --out FOLDER, and --format html for one page.")
 
 
-@takes_options(files=TableFiles, options=run_options.AgreementOptions, settings=run_options.ModelSettings)
 def agree(
     claim: Annotated[str, "The claim, in one sentence."],
     files: TableFiles,
@@ -166,7 +163,6 @@ def agree(
     return Printed(record, show_stances)
 
 
-@takes_options(options=run_options.ContradictionOptions, settings=run_options.ModelSettings)
 def contradictions(options: run_options.ContradictionOptions, settings: run_options.ModelSettings) -> Printed:
     """Find claims on which papers disagree.
 

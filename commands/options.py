@@ -56,8 +56,10 @@ def command_group(help: str) -> typer.Typer:
 def as_command(call: Callable[..., Printed | None]) -> Callable[..., None]:
     """A command for Typer, which also takes `--home` and, if it returns what it prints, `--json`.
 
-    A text beside the type of a parameter is its help, and a `Shown` behind it says how it is shown.
+    A text beside the type of a parameter is its help, and a `Shown` behind it says how it is shown. Of a parameter that
+    is a group of options each field is an option.
     """
+    call = spread_options(call, _parameters, _split)
 
     @functools.wraps(call)
     def run(*, home: str | None = None, **given: Any) -> None:
@@ -69,7 +71,7 @@ def as_command(call: Callable[..., Printed | None]) -> Callable[..., None]:
 
     own = inspect.signature(call, eval_str=True)
     if "home" in own.parameters:  # of a group, which is made once
-        return call  # type: ignore[return-value]  # it has printed
+        return call
     parameters = {name: _with_help(item) for name, item in own.parameters.items()}
     further: dict[str, Any] = {"as_json": JsonOption} if own.return_annotation is Printed else {}
     for name, annotation in {**further, "home": HomeOption}.items():
@@ -133,11 +135,6 @@ def home_session(
         api.homes.load_early(settings, early)
     with api.homes.open_home(settings, found, notice, create=False, reading=reading) as session:
         yield session
-
-
-def takes_options(**groups: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a command take the fields of dataclasses as options; it gets each dataclass as the argument named here."""
-    return lambda call: spread_options(call, groups, _parameters, _split)
 
 
 def _parameters(group: type) -> Iterator[inspect.Parameter]:

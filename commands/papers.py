@@ -16,7 +16,7 @@ from ..api.blocking import run_async
 from ..api.messages import command, counted, shorten
 from ..errors import DONE, DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
-from .options import JsonOption, command_group, complete_keys, home_session, takes_options
+from .options import JsonOption, command_group, complete_keys, home_session
 from .output import Columns, Printed, ingest_progress, name_refused_figures, notice, one_line, result, table
 
 papers_app = command_group("Papers, their figures and metadata.")
@@ -178,7 +178,6 @@ def enrich_papers(
 
 
 @papers_app.command("describe")
-@takes_options(limits=run_options.BudgetOptions)
 def describe_papers(
     limits: run_options.BudgetOptions,
     keys: KeysArgument = None,
@@ -312,7 +311,6 @@ NO_SUMMARY_NEAR = (
 QueryArgument = Annotated[str, "What to look for."]
 
 
-@takes_options(options=run_options.SearchOptions)
 def search(query: QueryArgument, options: run_options.SearchOptions) -> Printed:
     """Find passages: by meaning, by words, or both.
 
@@ -346,7 +344,6 @@ def show_passages(records: Sequence[api.results.FoundPassage]) -> None:
         notice(NOTHING_NEAR)
 
 
-@takes_options(years=run_options.YearLimits)
 def find(
     query: QueryArgument,
     years: run_options.YearLimits,

@@ -14,7 +14,7 @@ from ..api import blocking, run_options
 from ..api.messages import command, counted, filled, shorten
 from ..api.run_options import RunLimits, Shown
 from ..errors import InputError
-from .options import JsonOption, command_group, command_on_home, resolve, takes_options
+from .options import JsonOption, command_group, command_on_home, resolve
 from .output import Columns, Printed, notice, notice_command, one_line, result, result_json
 from .run_display import end_incomplete, read_json, run_steered
 from .sections import OutOption, OverwriteOption, RunFiles
@@ -71,7 +71,6 @@ def _show_run(record: api.results.RunDetails) -> None:
 
 
 @runs_app.command("resume")
-@takes_options(files=RunFiles, limits=RunLimits)
 def resume_run(
     run_id: IdArgument, files: RunFiles, limits: RunLimits, out: OutOption = Path(), as_json: JsonOption = False
 ) -> None:
@@ -80,7 +79,6 @@ def resume_run(
 
 
 @runs_app.command("answer")
-@takes_options(files=RunFiles, limits=RunLimits)
 def answer_run(
     run_id: IdArgument,
     files: RunFiles,
@@ -139,7 +137,6 @@ ThreadArgument = Annotated[
 ]
 
 
-@takes_options(settings=run_options.ChatSettings)
 def chat(
     settings: run_options.ChatSettings,
     exp: Annotated[Path | None, "The experiment for 'section', as JSON."] = None,
@@ -253,7 +250,6 @@ def show_conversation(thread_id: ThreadArgument) -> Printed:
 
 
 @conversations_app.command("export")
-@takes_options(files=OverwriteOption)
 def export_conversation(
     thread_id: ThreadArgument,
     file: Annotated[Path, "File to write: JSON if its name ends in .json, else markdown."],

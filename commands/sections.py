@@ -11,7 +11,7 @@ import typer
 from .. import api
 from ..api import blocking, messages, run_options
 from ..errors import InputError
-from .options import FILE_FORMATS, JsonOption, home_session, one_value_hint, takes_options
+from .options import FILE_FORMATS, JsonOption, home_session, one_value_hint
 from .output import notice, one_line, result, result_json
 from .run_display import end_incomplete, next_steps, references_markdown, run_steered, show_answer
 
@@ -70,12 +70,6 @@ _PAPER_HELP = (
 def section_command(kind: run_options.RunKind) -> Callable[..., None]:
     """The command that writes a section, or all as a paper."""
 
-    weighs = kind == "paper" or run_options.SECTIONS[kind].weighs_studies
-
-    @takes_options(
-        files=TableTextFiles if weighs else TextFiles,
-        settings=run_options.PaperSettings if kind == "paper" else run_options.SectionSettings,
-    )
     def write(
         files: TextFiles,
         settings: run_options.PaperSettings,
@@ -104,6 +98,9 @@ def section_command(kind: run_options.RunKind) -> Callable[..., None]:
             result(f"\n# {title}\n\n{record['text']}\n\n{references_markdown(record)}".rstrip() + "\n")
         end_incomplete(record)
 
+    weighs = kind == "paper" or run_options.SECTIONS[kind].weighs_studies
+    write.__annotations__["files"] = TableTextFiles if weighs else TextFiles
+    write.__annotations__["settings"] = run_options.PaperSettings if kind == "paper" else run_options.SectionSettings
     write.__doc__ = _PAPER_HELP
     if kind != "paper":
         write.__doc__ = (
@@ -134,7 +131,6 @@ QuestionArgument = Annotated[str, "What to answer."]
 AnswerFolder = Annotated[Path | None, "Folder for the answer's files; none are written without it."]
 
 
-@takes_options(files=TextFiles, limits=run_options.QuestionOptions, settings=run_options.AnswerSettings)
 def research(
     question: QuestionArgument,
     files: TextFiles,

@@ -17,7 +17,7 @@ from .. import api
 from ..api.messages import counted
 from ..api.run_options import ModelSettings, OptionGroup, Shown, StyleSettings, Tracked, WordOptions, option
 from ..errors import DONE, DONE_WITH_REFUSALS, PAUSED, InputError
-from .options import JsonOption, command_on_home, complete_runs, home_session, takes_options
+from .options import JsonOption, command_on_home, complete_runs, home_session
 from .output import Printed, notice, one_line, result, result_json
 from .papers import plain_sentence
 from .sections import OverwriteOption
@@ -47,7 +47,6 @@ class CheckOptions(OptionGroup):
     )
 
 
-@takes_options(options=CheckOptions, settings=ModelSettings)
 def check(
     file: FileArgument,
     options: CheckOptions,
@@ -125,7 +124,6 @@ def _show(record: api.checking.CheckResult) -> None:
 _LIBRARY_INTERVAL: Final = 5.0  # seconds
 
 
-@takes_options(settings=ModelSettings)
 def update(
     settings: ModelSettings,
     runs: Annotated[
@@ -223,7 +221,6 @@ class ExportFiles(WordOptions, OverwriteOption):
     )
 
 
-@takes_options(files=ExportFiles, settings=StyleSettings)
 def export(
     source: Annotated[str, "A run's id, or the .md of a section or paper, edited or not.", Shown(completes="runs")],
     files: ExportFiles,

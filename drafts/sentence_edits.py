@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final, NotRequired
+from typing import Any, Final, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -27,7 +27,7 @@ from ..documents.paper_names import in_text_name
 from ..experiment import Experiment
 from ..roles.protocols import FailingSentence, Source, Verdict
 from ..text.wordings import telling_words
-from .written_draft import DraftRecord, VerdictRecord, verdict_record
+from .written_draft import verdict_record
 
 # Problems of the draft as a whole; they cause a complete rewrite.
 OF_THE_WHOLE: Final = frozenset({"empty", "truncated", "no-citation"})
@@ -65,7 +65,7 @@ class EditRecord(TypedDict):
 class Attempt(TypedDict):
     """A draft with its findings; `edits` are what its repair replaced, absent when the whole draft was rewritten."""
 
-    draft: DraftRecord
+    draft: dict[str, Any]
     findings: list[FindingRecord]
     edits: NotRequired[list[EditRecord]]
 
@@ -192,7 +192,7 @@ def keep_improvements(before: Attempt, evaluate: Callable[[str], list[FindingRec
 
 def carry_verdicts(
     known: Mapping[PairKey, Verdict], text: str, failing: Sequence[Failing], edits: Sequence[EditRecord]
-) -> list[VerdictRecord]:
+) -> list[dict[str, Any]]:
     """Carry over verdicts of sentences that lost only idle markers, so that they are not judged again."""
     put = {edit["start"]: edit["text"] for edit in edits}
     return [

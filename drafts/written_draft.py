@@ -9,8 +9,9 @@ it says where, on whom and how the study was done.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal, NotRequired, cast
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, NotRequired
 
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
@@ -30,12 +31,14 @@ from ..roles.protocols import (
     Source,
     SupportJudge,
     Verdict,
-    VerdictLabel,
 )
 from ..stores.library import Library
 from ..text.sentences import is_context_dependent
 
 QueryOrigin = Literal["default", "need", "custom", "table", "person"]
+_DRAFT, _VERDICT = TypeAdapter(Draft), TypeAdapter(Verdict)
+draft_from = _DRAFT.validate_python  # the draft of a state record
+draft_record = partial(_DRAFT.dump_python, mode="json")
 
 
 class QueryRecord(TypedDict):
@@ -93,15 +96,6 @@ class RouteRecord(TypedDict):
     screened: NotRequired[ScreeningRecord]
 
 
-class DraftRecord(TypedDict):
-    """The latest draft: text with markers, whether it was cut off or declines to answer, and notes."""
-
-    text: str
-    truncated: bool
-    declined: NotRequired[bool]
-    notes: list[str]
-
-
 @dataclass(frozen=True, slots=True)
 class QuestionSearch:
     """Where an answer was searched: `limited` if the user named papers; `read` counts those shown to a reader."""
@@ -132,17 +126,6 @@ class WrittenDraft:
     lost: Sequence[str] = ()
     search: QuestionSearch | None = None
     tables: Sequence[str] = ()
-
-
-def draft_from(record: DraftRecord) -> Draft:
-    """The draft of a state record."""
-    declined = record.get("declined", False)
-    return Draft(record["text"], truncated=record["truncated"], notes=tuple(record["notes"]), declined=declined)
-
-
-def draft_record(draft: Draft) -> DraftRecord:
-    """The draft as a state record."""
-    return cast(DraftRecord, {**asdict(draft), "notes": list(draft.notes)})
 
 
 def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:
@@ -277,30 +260,14 @@ def _overlaps(placed: _Placed, others: Sequence[_Placed]) -> bool:
     return any(begin < other + item.end - item.start and other < end for other, item in others)
 
 
-VERDICT: Final = TypeAdapter(Verdict)
+def verdict_record(key: PairKey, verdict: Verdict) -> dict[str, Any]:
+    """A verdict on a sentence, with its markers, for one piece of the evidence that it cites, as a state record."""
+    return {"sentence": key[0], "evidence_id": key[1], **_VERDICT.dump_python(verdict, mode="json")}
 
 
-class VerdictRecord(TypedDict):
-    """The fields of a judge's verdict on a sentence, with its markers, for one piece of the evidence that it cites."""
-
-    sentence: str
-    evidence_id: str
-    label: VerdictLabel
-    reason: str
-    start: int | None
-    end: int | None
-    adds: Literal["", "idle", "contradicts"]
-    spans: list[dict[str, Any]]
-
-
-def verdict_record(key: PairKey, verdict: Verdict) -> VerdictRecord:
-    fields = {**asdict(verdict), "spans": [asdict(span) for span in verdict.spans]}
-    return cast(VerdictRecord, {"sentence": key[0], "evidence_id": key[1], **fields})
-
-
-def verdicts_from(records: Iterable[VerdictRecord]) -> dict[PairKey, Verdict]:
+def verdicts_from(records: Iterable[Mapping[str, Any]]) -> dict[PairKey, Verdict]:
     """The verdicts of state records, by sentence and evidence."""
-    return {(record["sentence"], record["evidence_id"]): VERDICT.validate_python(record) for record in records}
+    return {(record["sentence"], record["evidence_id"]): _VERDICT.validate_python(record) for record in records}
 
 
 async def judge_text(
@@ -309,7 +276,7 @@ async def judge_text(
     sources: Sequence[Source],
     known: Mapping[PairKey, Verdict],
     only: Collection[str] | None = None,
-) -> list[VerdictRecord]:
+) -> list[dict[str, Any]]:
     """Judge the cited sentences of a text (or `only` some), in reading order, skipping verdicts already `known`."""
     new = {
         sentence: claim

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from ..citations.checks.findings import FindingRecord
 from ..drafts.person_questions import SteeringRecord
 from ..drafts.sentence_edits import Attempt
-from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, VerdictRecord, new_query
+from ..drafts.written_draft import QueryRecord, RouteRecord, new_query
 from ..evidence_tables.stored_tables import GivenTable, cell_findings
 from ..experiment import SectionKind, parse_experiment
 from ..roles.extractive.statement_needs import section_needs, strip_own_results
@@ -28,16 +28,6 @@ from ..section_kinds import SECTIONS
 from ..settings.config import Ask
 from ..stores.library import Library
 from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
-
-
-class NeedRecord(TypedDict):
-    """One thing that has to be known, with the searches for it."""
-
-    id: str
-    text: str
-    queries: list[str]
-    asks: str
-
 
 # What a run asks a person; without it, what the settings say.
 Interrupts = Annotated[
@@ -49,12 +39,12 @@ class WrittenSection(TypedDict):
     """A finished section of a paper, before its citations are rendered; its record is built from this."""
 
     section: SectionKind
-    draft: DraftRecord
+    draft: dict[str, Any]
     findings: list[FindingRecord]
-    verdicts: list[VerdictRecord]
+    verdicts: list[dict[str, Any]]
     warnings: list[str]
     offered: list[str]  # the evidence of earlier sections that its writer was shown
-    needs: list[NeedRecord]
+    needs: list[dict[str, Any]]
     read: list[str]  # the other chunks that its agent read
     spent: dict[str, Any]  # the cost of the paper up to the end of this section
 
@@ -105,7 +95,7 @@ class RunState(TypedDict, total=False):
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
-    needs: list[NeedRecord]
+    needs: list[dict[str, Any]]
     read_chunks: Annotated[list[str], operator.add]  # the ids of the chunks that were read for the needs
     queries: Annotated[list[QueryRecord], operator.add]
     evidence: Annotated[list[dict[str, Any]], merge_evidence]
@@ -113,12 +103,12 @@ class RunState(TypedDict, total=False):
     agent_turns: Annotated[int, operator.add]
     pending_calls: list[dict[str, Any]]
     searching: bool
-    draft: DraftRecord
+    draft: dict[str, Any]
     findings: list[FindingRecord]
     before_repair: Attempt | None
     repairs: int
     repairing: bool
-    verdicts: Annotated[list[VerdictRecord], operator.add]
+    verdicts: Annotated[list[dict[str, Any]], operator.add]
     warnings: Annotated[list[str], operator.add]
     tables: list[GivenTable]
     interrupts: Interrupts

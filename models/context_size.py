@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from pydantic import SecretStr
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
+ItemT = TypeVar("ItemT")
 LEAST_SIZE: Final = 2_048  # below this, the instructions alone leave no room for a source
 WHOLE: Final = 10**9  # for parts of a prompt that are shortened only if the size is known
 _MOST_SIZE: Final = 100_000_000
@@ -99,6 +100,26 @@ class Room:
 
 
 UNLIMITED: Final = Room()
+
+
+def in_batches(
+    items: Iterable[ItemT], parts: Callable[[ItemT], Mapping[Any, int]], tokens: int, most: int
+) -> Iterator[list[ItemT]]:
+    """Group items, in order, into calls of at most `most` items and about `tokens`, but at least one item.
+
+    `parts` are what an item shows, with its tokens; what several items of a call show counts once.
+    """
+    batch: list[ItemT] = []
+    shown: dict[Any, int] = {}
+    for item in items:
+        own = parts(item)
+        if batch and (len(batch) == most or sum({**shown, **own}.values()) > tokens):
+            yield batch
+            batch, shown = [], {}
+        batch.append(item)
+        shown.update(own)
+    if batch:
+        yield batch
 
 
 class ContextSize:

@@ -40,7 +40,7 @@ from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.run_register import EditedSentence, KeptTurn, RunHead, RunRecord, UnknownRunError
 from .output_files import with_sources
-from .result_record import CitationRecord, StoredRecord, complete_record, stored
+from .result_record import StoredRecord, complete_record, stored
 
 LONGEST_EDIT: Final = 4000  # characters
 _ANSWER: Final = re.compile(r"(.+)\.(\d{1,6})")  # the id of an answer of a conversation
@@ -77,7 +77,7 @@ class EditableSection:
         """The sentences of the stored text, with markers."""
         return sentences(self.record["with_markers"])
 
-    def citations(self) -> list[list[CitationRecord]]:
+    def citations(self) -> list[list[dict[str, Any]]]:
         waiting = list(self.record["citations"])
         return [
             [waiting.pop(0) for identifier in sentence.ids if waiting and waiting[0]["evidence_id"] == identifier]

@@ -19,6 +19,8 @@ from typing import Any, Final
 
 from typing_extensions import TypedDict
 
+from ..citations.checks.findings import shown
+from ..citations.checks.number_parsing import claimed_numbers, given_numbers
 from ..citations.citation_styles import show_group
 from ..citations.cited_works import WorkIndex, find_author_year_works
 from ..citations.export.plot_figures import figure_lines
@@ -60,13 +62,15 @@ class ImportedSentence(TypedDict):
 class ImportedSection:
     """A section as it came back, with `fields` for citations; `unknown` are those that no evidence stands for.
 
-    `now` has the sentences of the run that are still there, with markers, by position.
+    `now` has the sentences of the run that are still there, with markers, by position; `reverted` are those which the
+    user had edited and which the document has as the run wrote them.
     """
 
     section: EditableSection
     fields: Sequence[Mapping[str, Any]]
     sentences: list[ImportedSentence] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    reverted: list[str] = field(default_factory=list)
     now: dict[str, str] = field(default_factory=dict)
 
     def shown(self, found: re.Match[str]) -> str:
@@ -107,6 +111,17 @@ def import_sections(text: EditableText, document: EditedDocument, file: Path) ->
     bodies = {line["title"]: words[line.end() : end] for line, end in zip(headings, ends, strict=True)}
     made = [_import_section(titles[title], bodies.get(title, ""), document.fields, exact=exact) for title in titles]
     return made, before.strip()
+
+
+def new_numbers(sentences: Iterable[ImportedSentence]) -> list[str]:
+    """Each changed sentence with a number that the run's does not have: the numbers and its first words."""
+    found = []
+    for sentence in sentences:
+        text, known = sentence["text"], {number.value for number in given_numbers(sentence["was"])}
+        numbers = claimed_numbers(text, small_counts=True) if sentence["was"] else ()
+        if added := [text[number.start : number.end] for number in numbers if number.value not in known]:
+            found.append(f"{', '.join(added)} ({shown(text)})")
+    return found
 
 
 def _headings(words: str, titles: Iterable[str]) -> list[re.Match[str]]:
@@ -221,6 +236,8 @@ def _import_section(
             marked, own = section.sentences[old].text, []
         typed += own
         edits.setdefault(item.line, []).append((item.start, item.end, marked))
+        if kept and _comparable(section.current(section.first + old), section)[0] != item.bare:
+            made.reverted.append(section.shown()[old])
         if olds:
             made.now.setdefault(str(section.first + old), marked)
         state = "moved" if old in moved else "kept" if kept else "edited"
@@ -341,7 +358,7 @@ def _key_of(item: Mapping[str, Any], section: EditableSection) -> str:
     doi, title = str(data.get("DOI", "")).casefold(), _WORD.findall(str(data.get("title", "")).casefold())
     for reference in section.record["references"]:
         if (doi and reference["doi"].casefold() == doi) or _WORD.findall(reference["title"].casefold()) == title:
-            return reference["key"]
+            return str(reference["key"])
     return ""
 
 

@@ -213,7 +213,7 @@ def save(
     notices: list[str] = []
     for section in record.get("sections", ()):
         if edited and section["section"] in edited:
-            sections.append(public_record({**section, "files": {"md": str(edited[section["section"]])}}))
+            sections.append(public_record(stored({**section, "files": {"md": str(edited[section["section"]])}})))
             continue
         complete = with_sources(section, record["report"])
         saved = save(complete, out, home=home, force=force, images=images)

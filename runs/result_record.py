@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ..drafts.finished_text import Outcome
     from ..drafts.page_record import Coverage
     from ..ingestion.doctor import DoctorFinding, Level
-    from ..roles.protocols import VerdictLabel
 
 
 # Fields only in the register: contents of the other files.
@@ -47,49 +46,14 @@ class UsageRecord(TypedDict):
     embedded_texts: NotRequired[int]
 
 
-class CitationRecord(TypedDict):
-    """A citation in the text: `chunk_text[start:end] == quote`."""
-
-    key: str
-    page: int | None
-    section: str
-    evidence_id: str
-    chunk_id: str
-    quote: str
-    start: int
-    end: int
-    sentence: str
-    verdict: VerdictLabel
-    reason: str
-    number: int | None
-    decided_by: tuple[int, int] | None
-    decided_by_spans: list[dict[str, Any]]
-    chunk_text: NotRequired[str | None]
-    ocr: NotRequired[bool]
-
-
-class ReferenceRecord(TypedDict):
-    """An entry of the reference list."""
-
-    key: str
-    label: str
-    text: str
-    title: str
-    authors: list[str]
-    year: int | None
-    doi: str
-    url: str
-    places: NotRequired[list[dict[str, Any]]]
-
-
-class _ResultRecord(TypedDict):
-    """The common fields."""
+class ResultRecord(TypedDict):
+    """The public JSON of a section, a paper or an answer."""
 
     thread_id: str
     text: str
-    citations: list[CitationRecord]
+    citations: list[dict[str, Any]]  # of `Citation`, with `chunk_text` and perhaps `ocr`
     evidence: list[dict[str, Any]]
-    references: list[ReferenceRecord]
+    references: list[dict[str, Any]]  # of `Reference`
     findings: list[FindingRecord]
     numbers: list[dict[str, Any]]
     left_out: list[dict[str, Any]]
@@ -107,6 +71,7 @@ class _ResultRecord(TypedDict):
     # of a section or a paper
     section: NotRequired[SectionKind | Literal["paper"]]
     title: NotRequired[str]
+    sections: NotRequired[list[Any]]  # records of the same type
     # of an answer
     question: NotRequired[str]
     route: NotRequired[dict[str, Any]]
@@ -117,16 +82,9 @@ class _ResultRecord(TypedDict):
     number: NotRequired[int]
 
 
-class ResultRecord(_ResultRecord):
-    """The public JSON of a section, a paper or an answer."""
+class StoredRecord(ResultRecord):
+    """A record with the contents of its files, to rewrite them without the library; `sections` have theirs too."""
 
-    sections: NotRequired[list[ResultRecord]]
-
-
-class StoredRecord(_ResultRecord):
-    """A record with the contents of its files, to rewrite them without the library."""
-
-    sections: NotRequired[list[StoredRecord]]
     markdown: str
     bibliography: str
     manuscript: str

@@ -29,7 +29,7 @@ from ..claims.claim_records import PassageRecord
 from ..documents import Evidence
 from ..documents.sandbox import in_thread
 from ..drafts.sentence_edits import sources_to_rewrite
-from ..drafts.written_draft import VerdictRecord, judge_text, sources_for, verdicts_from
+from ..drafts.written_draft import judge_text, sources_for, verdicts_from
 from ..experiment import Experiment, parse_experiment
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
@@ -198,7 +198,7 @@ class SentenceCheck:
 
     record: CheckedSentence
     words: str = ""
-    verdicts: list[VerdictRecord] = field(default_factory=list)
+    verdicts: list[dict[str, Any]] = field(default_factory=list)
     marked: dict[str, Any] = field(default_factory=dict)
     before: float | None = None
 
@@ -288,7 +288,7 @@ async def check_sentence(
     spent = await session.usage(run)
     edited = {item.text for item in sentences(whole.text) if item.start < last and item.end > first}
 
-    async def judge() -> list[VerdictRecord]:
+    async def judge() -> list[dict[str, Any]]:
         return await judge_text((await session.roles_of(run)).judge, whole.text, sources, {}, only=edited)
 
     with session.run(run, fresh=text.run.fresh):
@@ -306,7 +306,7 @@ def _checked(
     position: int,
     sources: Sequence[Source],
     library: Library,
-    verdicts: list[VerdictRecord],
+    verdicts: list[dict[str, Any]],
 ) -> CheckedSentence:
     text, (first, last), known = whole.text, whole.spans[position], verdicts_from(verdicts)
     keys = [paper.key for paper in library.papers()]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import Counter, OrderedDict
+import secrets
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -216,10 +217,10 @@ def mcp_server(session: serving.Session, runs: RunJobs) -> MCPServer[Any]:
         session,
         [
             *(_strict_tool(MethodType(call, session), title, read_only=free) for call, title, free in shared),
-            _strict_tool(with_fields(tools.research, asked=ResearchBody), "Answer from the library", read_only=False),
+            _strict_tool(tools.research, "Answer from the library", read_only=False),
             _strict_tool(tools.answer_run, "Answer what a run asks", read_only=False),
-            _strict_tool(with_fields(tools.make_table, asked=TableBody), "Make a table", read_only=False),
-            _strict_tool(with_fields(tools.agree, asked=AgreementBody), "Who agrees", read_only=False),
+            _strict_tool(tools.make_table, "Make a table", read_only=False),
+            _strict_tool(tools.agree, "Who agrees", read_only=False),
             _strict_tool(tools.search, "Search (for ChatGPT)", structured=False),
             _strict_tool(tools.fetch, "Read what a search gave (for ChatGPT)", structured=False),
         ],
@@ -274,7 +275,7 @@ def _strict_tool(
     safe: dict[str, Any] = {"destructive_hint": False, "idempotent_hint": True, "open_world_hint": False}
     hints = mcp_types.ToolAnnotations(read_only_hint=read_only, **safe)
     about: dict[str, Any] = {"title": title, "description": " ".join((call.__doc__ or "").split())}
-    tool = Tool.from_function(call, **about, annotations=hints, structured_output=structured)
+    tool = Tool.from_function(with_fields(call), **about, annotations=hints, structured_output=structured)
     metadata = tool.fn_metadata
     metadata.arg_model = create_model(tool.name, __base__=metadata.arg_model, __cls_kwargs__={"extra": "forbid"})
     tool.parameters = metadata.arg_model.model_json_schema()
@@ -354,7 +355,6 @@ class McpSessions:
         self._manager = manager
         self._most = most
         self._of_one = max(1, most // _CLIENTS)  # client, counting the session being opened
-        self._opening: Counter[str] = Counter()
         self._sessions: OrderedDict[str, _McpSession] = OrderedDict()  # longest idle first
 
     async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -389,24 +389,25 @@ class McpSessions:
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = (scope.get("client") or ("unknown",))[0]
-        self._opening[client] += 1
+        place = f"opening {secrets.token_hex(16)}"
+        self._sessions[place] = _McpSession(client, calls=1)  # at work, so that no other makes it end
 
         async def note_session(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] < 400:
                 name = Headers(raw=message["headers"]).get(MCP_SESSION_ID_HEADER)
                 if name is not None:
+                    self._sessions.pop(place, None)
                     self._sessions[name] = _McpSession(client)
             await send(message)
 
         try:
-            while self._opening[client] + sum(each.client == client for each in self._sessions.values()) > self._of_one:
+            while sum(each.client == client for each in self._sessions.values()) > self._of_one:
                 await self._end_oldest(client)
-            while len(self._sessions) + self._opening.total() > self._most:
+            while len(self._sessions) > self._most:
                 await self._end_oldest()
             await self._manager.handle_request(scope, receive, note_session)
         finally:
-            self._opening[client] -= 1
-            self._opening += Counter()  # drops zero counts
+            self._sessions.pop(place, None)
 
     async def _end_oldest(self, client: str | None = None) -> None:
         idle = (

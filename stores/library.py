@@ -10,7 +10,7 @@ import difflib
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 from ..documents import Category, Chunk, Paper, Section, chunk_id, same_section, split_chunk_id
 from ..documents.figures import PaperFigure
@@ -20,7 +20,7 @@ from ..plurals import counted
 from . import store_protocols as protocols
 from .home import Home
 from .paper_catalog import Change, CurrentRecords, PaperRecord
-from .store_protocols import LibraryStores, Scored
+from .store_protocols import EVERYTHING, LibraryStores, Scored, TextScope
 from .text_analysis import FULLTEXT_VERSION
 
 if TYPE_CHECKING:
@@ -249,29 +249,29 @@ class Library:
             total += row.tokens
         return self.chunks(taken)
 
-    def nearest_ids(self, vector: Vector, k: int, **limits: Unpack[protocols.SearchLimits]) -> Scored:
+    def nearest_ids(self, vector: Vector, k: int, scope: TextScope = EVERYTHING) -> Scored:
         """Ids and cosines (-1 to 1) of the `k` nearest chunks, best first; fewer when the scope holds fewer.
 
         A chunk's cosine is the higher of its text's and that of the description of a figure it captions.
         """
-        scope = protocols.text_scope(limits, self.records)
+        scope = scope.by_keys(self.records)
         return self.described.near(self._nearest.ids(vector, k, scope), vector, k, scope)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""
         return self.described.nearest(self._nearest.cosines(vector, ids), vector)
 
-    def matching(self, terms: Sequence[str], k: int, **limits: Unpack[protocols.SearchLimits]) -> Scored:
+    def matching(self, terms: Sequence[str], k: int, scope: TextScope = EVERYTHING) -> Scored:
         """Ids and BM25 scores of the `k` chunks that best match the terms (see `analyze`), best first.
 
         Raises `FullTextError` if the index is missing or cannot be read.
         """
         if self.stores.last_seen_revision() is not None:
-            within = protocols.text_scope(limits, self.records)
+            within = scope.by_keys(self.records)
             return self.described.matching(self.fulltext.search(terms, k, within), terms, k, within)
 
         def search(records: Mapping[str, PaperRecord]) -> Scored:
-            asked, within = k, protocols.text_scope(limits, lambda: records)
+            asked, within = k, scope.by_keys(lambda: records)
             while records:
                 found = self.fulltext.search(terms, asked, within)
                 present = present_ids(records, (identifier for identifier, _ in found))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Final, Literal, Protocol, TypedDict, TypeVar
+from typing import ClassVar, Final, Literal, Protocol, TypeVar
 
 from ..documents import Category, Chunk, Paper, chunk_id, split_chunk_id
 from ..errors import InputError
@@ -39,11 +39,33 @@ class FullTextError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class TextScope:
-    """Filters of a search; None sets no limit. `ids` are chunk ids."""
+    """Filters of a search; None sets no limit.
+
+    `ids` are chunk ids, for words only; `years` are the first and last, inclusive; `venue` is a part of its name.
+    """
 
     keys: Collection[str] | None = None
     categories: Collection[Category] | None = None
     ids: Collection[str] | None = None
+    years: tuple[int, int] | None = None
+    venue: str = ""
+
+    def holds(self, paper: Paper) -> bool:
+        """Whether a paper is in scope, whatever its sections."""
+        in_time = self.years is None or (paper.year is not None and self.years[0] <= paper.year <= self.years[1])
+        of_venue = self.venue.casefold() in paper.venue.casefold()
+        return in_time and of_venue and (self.keys is None or paper.key in self.keys)
+
+    def by_keys(self, records: Callable[[], Mapping[str, PaperRecord]]) -> TextScope:
+        """The same scope with keys in place of years and venue; `records` are called only to limit these."""
+        if self.years is None and not self.venue:
+            return self
+        limits = replace(self, keys=None if self.keys is None else frozenset(self.keys))
+        keys = frozenset(key for key, record in records().items() if limits.holds(record.paper))
+        return TextScope(keys, self.categories, self.ids)
+
+
+EVERYTHING: Final = TextScope()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,32 +88,6 @@ def split_ids(ids: Iterable[str]) -> list[tuple[str, int]]:
         with suppress(ValueError):
             pairs[split_chunk_id(identifier)] = None
     return list(pairs)
-
-
-class SearchLimits(TypedDict, total=False):
-    """Filters of a search as its caller gives them; None and a missing one set no limit.
-
-    `years` are the first and last, inclusive; `venue` is a part of its name; `ids` are chunk ids, for words only.
-    """
-
-    keys: Collection[str] | None
-    categories: Collection[Category] | None
-    years: tuple[int, int] | None
-    venue: str | None
-    ids: Collection[str] | None
-
-
-def text_scope(limits: SearchLimits, records: Callable[[], Mapping[str, PaperRecord]]) -> TextScope:
-    """The scope of a search; `records` are called only to limit years and venue."""
-    keys, years, venue = limits.get("keys"), limits.get("years"), (limits.get("venue") or "").casefold()
-    if years is not None or venue:
-        keys = frozenset(
-            key
-            for key, record in records().items()
-            if (years is None or (record.paper.year is not None and years[0] <= record.paper.year <= years[1]))
-            and venue in record.paper.venue.casefold()
-        ).intersection(*([] if keys is None else [keys]))
-    return TextScope(keys, limits.get("categories"), limits.get("ids"))
 
 
 def repeat_until_stable(

@@ -14,41 +14,12 @@ from itertools import pairwise
 
 from .words import read_rules
 
-# A heading, list item or table row never shares a sentence with the line before.
-_LINE_START = re.compile(r"(?m)^[ \t]*(?:#{1,6}[ \t]|[-*+][ \t]|\d{1,3}[.)][ \t]|\||>|:::|```|~~~|\[[^\[\]\n]+\]:)")
-_WHOLE_LINE = re.compile(r"(?m)^[ \t]*(?:#{1,6}[ \t]|\||:::|```|~~~).*\n")
-_MARKER = re.compile(r"(?:[ \t]*(?:#{1,6}[ \t]+|[-*+][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?))+")
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
-
-# Full stops inside these do not end a sentence.
-_PROTECTED = re.compile(
-    r"""
-      `[^`\n]+`
-    | \$\$.+?\$\$ | \$(?![\s\d])[^$\n]{1,300}?\$
-    | !?\[[^\[\]]{0,600}\](?:\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+"[^"]*")?\)|\{[^{}\n]*\})?
-    | \\\[[^\[\]]{0,300}?\\\]
-    | <?https?://[^\s<>]*[^\s<>.,;:!?)\]]
-    | <[a-zA-Z/][^<>]{0,300}>
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-
-# Citations after a full stop belong to the preceding sentence.
-_TRAILING_CITATION = re.compile(
-    r"""\s?(?:\[(?:-?@|\d)[^\[\]]*\](?:\([^()\s]*\))?|\\\[\d[\d\s,;\u2013-]*\\\]|\^\[?\d[\d,\s\u2013-]*\]?\^|<sup>.{1,60}?</sup>)[.]?""",
-    re.VERBOSE,
-)
-
-_WORDINGS = read_rules(__file__, "wordings")["sentences"]
+_RULES = read_rules(__file__, "wordings")
+_WORDINGS = _RULES["sentences"]
 _ABBREVIATION = re.compile(_WORDINGS["abbreviation"], re.VERBOSE)  # bounded: 24 characters
 _LETTERED = re.compile(_WORDINGS["lettered"])
 _LEANS = re.compile(_WORDINGS["leans"], re.IGNORECASE)
-# These are abbreviations only before a number ("no. 3"), else words ("The answer is no.").
-_BEFORE_NUMBER = re.compile(r"(?:^|[\s(\[])(?:[Nn]os?|[Nn]r|p|[Ss]t|[Vv]er|[Ii]ss)\.$")
-# A unit ends a sentence where sentencex sees an initial: "for 2 h. Then", "3.2 mM. The".
-_UNIT_ENDS = re.compile(r"\d\s?(?:[mnpk\u00b5\u03bc]M|[hgms]|[mk]V|[mk]W)\.\s+(?=[A-Z][a-z]*\s)")
-_LOWERCASE_WORD = re.compile(r"[(\[\"'\u201c]*[a-z]+(?=[\s,;:.)]|$)")
-_CLOSING = re.compile(r"[)\]\"'\u201d\u2019*_]+(?=\s|$)")
+_BOUNDARIES = {name: re.compile(pattern) for name, pattern in _RULES["boundaries"].items()}
 
 # Characters examined around a cut; a line of megabytes would otherwise take minutes.
 _AHEAD = 400
@@ -63,12 +34,16 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     # Without lone surrogates from a model's JSON or a PDF, which sentencex does not accept.
     text = _SURROGATE.sub("\ufffd", text)
     # No sentence crosses a paragraph, list item or table row; the line after a heading or fence begins a new passage.
-    cuts = {0, len(text), *(match.start() for match in _LINE_START.finditer(text))}
-    cuts.update(match.end() for pattern in (_BLANK_LINE, _WHOLE_LINE) for match in pattern.finditer(text))
+    cuts = {0, len(text), *(match.start() for match in _BOUNDARIES["line_start"].finditer(text))}
+    cuts.update(
+        match.end()
+        for pattern in (_BOUNDARIES["blank_line"], _BOUNDARIES["whole_line"])
+        for match in pattern.finditer(text)
+    )
     spans: list[tuple[int, int]] = []
     for passage in pairwise(sorted(cuts)):
         for left, right in _sentences(text, *passage):
-            marker = _MARKER.match(text, left, right)
+            marker = _BOUNDARIES["marker"].match(text, left, right)
             start, end = trim_span(text, marker.end() if marker else left, right)
             if start < end:
                 spans.append((start, end))
@@ -86,7 +61,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     passage = text[start:end]
     if not passage.strip():
         return
-    protected = [match.span() for match in _PROTECTED.finditer(passage)]  # in order, without overlap
+    protected = [match.span() for match in _BOUNDARIES["protected"].finditer(passage)]  # in order, without overlap
     opens = [left for left, _ in protected]
     begin = 0
     proposed = {
@@ -96,7 +71,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         # The end of a piece is a boundary only if it looks like one.
         if left + int(boundary["end_index"]) < right or right == len(passage) or passage[right - 2] in _STOPS
     }
-    units = {match.end() for match in _UNIT_ENDS.finditer(passage)}
+    units = {match.end() for match in _BOUNDARIES["unit_ends"].finditer(passage)}
     for cut in sorted(proposed | units):
         if cut <= begin or cut >= len(passage):
             continue
@@ -130,15 +105,15 @@ def _after_citations(passage: str, cut: int) -> int:
     stop = cut
     while stop > 0 and passage[stop - 1].isspace():
         stop -= 1
-    closing = _CLOSING.match(passage, stop, min(len(passage), stop + _AHEAD))
+    closing = _BOUNDARIES["closing"].match(passage, stop, min(len(passage), stop + _AHEAD))
     if closing:
         stop = closing.end()
     moved = stop
     limit = min(len(passage), stop + _AHEAD)
-    while match := _TRAILING_CITATION.match(passage, moved, limit):
+    while match := _BOUNDARIES["trailing_citation"].match(passage, moved, limit):
         moved = match.end()
     # "[@a] showed that ..." begins a sentence with a citation as its subject.
-    if moved > stop and _LOWERCASE_WORD.match(passage[moved : moved + _AHEAD].lstrip()):
+    if moved > stop and _BOUNDARIES["lowercase_word"].match(passage[moved : moved + _AHEAD].lstrip()):
         return cut
     return max(cut, moved)
 
@@ -153,9 +128,9 @@ def _ends_sentence(passage: str, begin: int, cut: int) -> bool:
         return True
     if right[0] in ",;:.)]!?" or (left[-1] == "!" and right[0] == "[" and after[0] == "["):
         return False  # "![" opens an image
-    if _LOWERCASE_WORD.match(right) and not left.endswith(("?", "!")):
+    if _BOUNDARIES["lowercase_word"].match(right) and not left.endswith(("?", "!")):
         return False
-    if _BEFORE_NUMBER.search(left) and right[0].isdigit():
+    if _BOUNDARIES["before_number"].search(left) and right[0].isdigit():
         return False
     if re.search(r"(?:^|\s)\(?\d{1,2}[.)]$", left) and len(left) <= 4:
         return False  # "1." at the start of a passage is a list number

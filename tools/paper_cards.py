@@ -32,19 +32,15 @@ _KINDS: Final = {
     kind: re.compile(pattern, re.IGNORECASE | re.MULTILINE) for kind, pattern in _RULES["kinds_of_study"].items()
 }
 _SAMPLE: Final = one_of(_RULES["abstracts"]["sample"])
-_AIM, _OUTCOME, _DESIGN = (one_of(_RULES["abstracts"][name], re.IGNORECASE) for name in ("aim", "outcome", "design"))
+_AIM, _OUTCOME, _DESIGN, _STANDARD = (
+    one_of(_RULES["abstracts"][name], re.IGNORECASE) for name in ("aim", "outcome", "design", "standard")
+)
 _SENTENCE: Final = 180  # characters
 _SECTIONS: Final = 4
 _SECTION: Final = 45  # characters
 _SAMPLES: Final = 3
 _METHOD_CHUNKS: Final = 2  # chunks searched for numbers of subjects
 _NO_SCOPE: Final = frozenset({Category.ABSTRACT, Category.INTRODUCTION, Category.CONCLUSION})
-_STANDARD: Final = re.compile(
-    r"(?:materials? and )?methods?|results?(?: and discussion)?|discussions?|background|introduction|conclusions?"
-    r"|abstract|references|acknowledge?ments?|supporting information|author \w+|funding|competing interests?|findings"
-    r"|.*\b(?:supplement\w*|appendix|figure legends|data availability|code availability)\b.*",
-    re.IGNORECASE,
-)
 
 
 async def screen_papers(

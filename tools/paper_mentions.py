@@ -11,24 +11,20 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Final
 
 from ..documents import Paper
 from ..documents.front_matter import find_doi
 from ..text.words import GENERIC_WORDS, STOP_WORDS, read_rules, without_accents
 
-_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
-_QUOTED = re.compile(r"\"([^\"]+)\"|“([^“”]+)”|«([^«»]+)»|‘([^‘’]+)’|(?<!\w)'([^']+)'(?!\w)")
-_DOI_LIKE = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?10\.\d{4,9}/\S+", re.IGNORECASE)
-# A key is delimited by spaces and brackets; the second form finds one between letters of another script.
-_KEY_LIKE = re.compile(r"[^\s\[\](){}<>\"“”‘,;?!]+|[A-Za-z][A-Za-z0-9_:.+/-]*")
-_ASCII_RUN = re.compile(r"[A-Za-z][A-Za-z0-9_:.+/-]*")
-_WHOLE = re.compile(r"(?s).+")
-_BRACKETED = re.compile(r"\[[^\[\]]*+\]\s*+\Z")
-_NAME_YEAR = re.compile(r"([a-z][a-z'-]*)((?:1[5-9]|20|21)\d\d)[a-z]*")
+_RULES: Final = read_rules(__file__, "question_rules")
+_FORMS: Final = {name: re.compile(rule) for name, rule in _RULES["mentions"].items()}
+_AROUND: Final = {
+    name: frozenset(words.split()) for name, words in {**_RULES["persons"], **_RULES["mention_words"]}.items()
+}
 _LONGEST_TITLE = 500  # characters
 _LONG_TITLE = 6  # minimum words of a title that is recognised without quotes or capitals
 _NEAR = 0.88  # minimum share of equal characters for two titles to be the same except for a typo
-_CALLED_A_PAPER = frozenset("paper article study preprint review chapter book titled entitled called".split())
 _BEFORE_A_TITLE = 2  # words, such as "paper on"
 OtherUse = Callable[[str, str], bool]
 _SHARED = 0.6  # minimum share of a title's words in the question before it is compared
@@ -75,7 +71,7 @@ def named_papers(
     """
     keys: set[str] = set()
     rest = question
-    by_title = _QUOTED.search(question) is None
+    by_title = _FORMS["quoted"].search(question) is None
     title = partial(_by_title, used_elsewhere=used_elsewhere)
     for find in (_by_doi, _by_key, title):
         found, rest = find(rest, papers)
@@ -95,9 +91,9 @@ def _blank(text: str, start: int, end: int) -> str:
 
 def _by_doi(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
     known = {paper.doi.lower(): paper.key for paper in papers if paper.doi}
-    dois = (find_doi(match.group().rstrip("?!'’”]")) for match in _DOI_LIKE.finditer(question))
+    dois = (find_doi(match.group().rstrip("?!'’”]")) for match in _FORMS["doi_like"].finditer(question))
     found = {known[doi] for doi in dois if doi in known}
-    return found, _DOI_LIKE.sub(lambda match: " " * len(match.group()), question)
+    return found, _FORMS["doi_like"].sub(lambda match: " " * len(match.group()), question)
 
 
 def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
@@ -106,8 +102,8 @@ def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
     rest = question
     candidates = [
         (match.start() + run.start(), run.group())
-        for match in _KEY_LIKE.finditer(question)
-        for run in (_WHOLE.fullmatch(match.group()), *_ASCII_RUN.finditer(match.group()))
+        for match in _FORMS["key_like"].finditer(question)
+        for run in (_FORMS["whole"].fullmatch(match.group()), *_FORMS["ascii_run"].finditer(match.group()))
         if run is not None
     ]
     for start, written in dict.fromkeys(candidates):
@@ -117,7 +113,7 @@ def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
         word = word.lstrip("@")
         if not marked and not (re.search(r"\d", word) and re.search(r"[^\W\d]", word)):
             continue
-        beginning = _NAME_YEAR.fullmatch(word)
+        beginning = _FORMS["name_year"].fullmatch(word)
         if word in known:
             found.add(known[word])
         elif beginning:
@@ -131,7 +127,7 @@ def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
 def _by_title(question: str, papers: Sequence[Paper], used_elsewhere: OtherUse) -> tuple[set[str], str]:
     forms: dict[tuple[str, ...], list[_Title]] = {}
     for paper in papers:
-        whole = _BRACKETED.sub("", paper.title)
+        whole = _FORMS["bracketed"].sub("", paper.title)
         for written in dict.fromkeys([whole, whole.split(":")[0]]):
             if words := _title_words(written):
                 forms.setdefault(words, []).append(_Title(paper.key, words, written.strip()))
@@ -140,7 +136,7 @@ def _by_title(question: str, papers: Sequence[Paper], used_elsewhere: OtherUse) 
     titles.sort(key=lambda title: (-len(title.words), title.key))
     found: set[str] = set()
     rest = question
-    for match in _QUOTED.finditer(question):
+    for match in _FORMS["quoted"].finditer(question):
         quoted = " ".join(word.folded for word in _words(match.group(match.lastindex or 0)))
         best = max(titles, key=lambda title: _likeness(quoted, title.text), default=None)
         if best is not None and _likeness(quoted, best.text) >= _NEAR:
@@ -159,7 +155,7 @@ def _words(text: str) -> list[_QuestionWord]:
         _QuestionWord(
             match.group(), without_accents(match.group().casefold()).replace("’", "'"), match.start(), match.end()
         )
-        for match in _WORD.finditer(text)
+        for match in _FORMS["word"].finditer(text)
     ]
 
 
@@ -211,7 +207,7 @@ def _meant_as_title(title: _Title, window: Sequence[_QuestionWord], before: Sequ
         # A name such as treeheatr or OpenPBTA; "Preprints" is an ordinary word.
         odd = title.written == title.written.lower() or re.search(r"\w[A-Z0-9]", title.written)
         return bool(odd) and window[0].written == title.written and title.words[0] not in GENERIC_WORDS
-    if any(word.folded in _CALLED_A_PAPER for word in before[-_BEFORE_A_TITLE:]):
+    if any(word.folded in _AROUND["called_a_paper"] for word in before[-_BEFORE_A_TITLE:]):
         return True
     content = [word.written for word in window if word.folded not in STOP_WORDS]
     in_capitals = len(content) > 1 and all(word[:1].isupper() for word in content)
@@ -219,18 +215,6 @@ def _meant_as_title(title: _Title, window: Sequence[_QuestionWord], before: Sequ
     return not shouted and (in_capitals or (bool(before) and window[0].written[:1].isupper()))
 
 
-_TOKEN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*|[^\w\s]")
-_YEAR = re.compile(r"((?:1[5-9]|20|21)\d\d)[a-d]?")
-_KEY_NAME = re.compile(r"([a-z][a-z'-]*)(?:1[5-9]|20|21)\d\d")
-_BETWEEN_YEARS = frozenset({"(", "[", ",", ".", "and", "&", "'s"})
-_JOINS = frozenset({"and", "&", ",", "or", "und", "et", "y"})
-# Words after which a year limits a period rather than naming a paper.
-_BOUNDS = frozenset({"since", "after", "before", "until", "till", "between", "than"})
-_RANGE = frozenset({"to", "until", "till", "and", "-", "–"})
-_BEFORE_A_PERSON, _OF_A_PERSON, _AFTER_A_PERSON = (
-    frozenset(read_rules(__file__, "question_rules")["persons"][place].split())
-    for place in ("before_a_person", "of_a_person", "after_a_person")
-)
 _OTHERS = (["et", "al"], ["and", "colleagues"], ["and", "others"], ["and", "coworkers"])
 
 
@@ -251,7 +235,7 @@ def papers_by_author(question: str, papers: Sequence[Paper]) -> list[set[str]]:
     which the author has no paper refers to none.
     """
     authors = {paper.key: _authors(paper) for paper in papers}
-    tokens = [match.group() for match in _TOKEN.finditer(question)]
+    tokens = [match.group() for match in _FORMS["token"].finditer(question)]
     mentions, loose_years = _mentions(tokens, {name for names in authors.values() for name in names})
     years = {paper.key: paper.year for paper in papers}
     groups: list[set[str]] = []
@@ -284,7 +268,7 @@ def _authors(paper: Paper) -> tuple[str, ...]:
 
 
 def _key_name(paper: Paper) -> tuple[str, ...]:
-    in_key = _KEY_NAME.match(without_accents(paper.key.casefold()))
+    in_key = _FORMS["key_name"].match(without_accents(paper.key.casefold()))
     return (in_key.group(1),) if in_key else ()
 
 
@@ -298,14 +282,14 @@ def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], t
     while index < len(tokens):
         name, after = _name_at(tokens, index, known, longest)
         if name is None:
-            year = _YEAR.fullmatch(tokens[index])
+            year = _FORMS["year"].fullmatch(tokens[index])
             loose += [int(year[1])] if year and not _in_a_range(lowered, index) else []
             index += 1
             continue
         names, before = [name], lowered[index - 1] if index else ""
         while True:  # the names that follow, separated by "and" or commas
             step = index = after
-            while step < len(tokens) and lowered[step] in _JOINS:
+            while step < len(tokens) and lowered[step] in _AROUND["joins"]:
                 step += 1
             name, after = _name_at(tokens, step, known, longest) if step > index else (None, index)
             if name is None:
@@ -314,16 +298,16 @@ def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], t
         following, possessive = lowered[index : index + 2], lowered[index - 1].endswith(("'s", "’s", "s'", "s’"))
         and_others = following in _OTHERS
         marked = following[:1] and (
-            following[0] in _AFTER_A_PERSON or (before == "the" and following[0] in _OF_A_PERSON)
+            following[0] in _AROUND["after_a_person"] or (before == "the" and following[0] in _AROUND["of_a_person"])
         )
-        person = and_others or possessive or len(names) > 1 or before in _BEFORE_A_PERSON or bool(marked)
+        person = and_others or possessive or len(names) > 1 or before in _AROUND["before_a_person"] or bool(marked)
         index += 2 if and_others else 0
         years: list[int] = []
         for place, token in enumerate(lowered[index:], index):
-            if _YEAR.fullmatch(token):
+            if _FORMS["year"].fullmatch(token):
                 years.append(int(token[:4]))
                 index = place + 1
-            elif token not in _BETWEEN_YEARS:
+            elif token not in _AROUND["between_years"]:
                 break
         mentions.append(_Mention(tuple(names), tuple(years), and_others, person))
     return mentions, tuple(loose)
@@ -332,8 +316,8 @@ def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], t
 def _in_a_range(lowered: Sequence[str], index: int) -> bool:
     """True when a year limits a period: "since 2015", "from 2015 to 2020", "between 2015 and 2020"."""
     ends = (lowered[max(0, index - 2) : index], lowered[index + 1 : index + 3][::-1])
-    joined = any(len(end) == 2 and end[1] in _RANGE and _YEAR.fullmatch(end[0]) for end in ends)
-    return joined or (index > 0 and lowered[index - 1] in _BOUNDS)
+    joined = any(len(end) == 2 and end[1] in _AROUND["range"] and _FORMS["year"].fullmatch(end[0]) for end in ends)
+    return joined or (index > 0 and lowered[index - 1] in _AROUND["bounds"])
 
 
 def _name_at(tokens: Sequence[str], index: int, known: set[str], longest: int) -> tuple[str | None, int]:
@@ -348,7 +332,7 @@ def _name_at(tokens: Sequence[str], index: int, known: set[str], longest: int) -
         if name not in known:
             continue
         following = [token.lower() for token in tokens[index + size : index + size + 2] if token != "("]
-        cited = following[:2] in _OTHERS or (following and _YEAR.fullmatch(following[0]))
+        cited = following[:2] in _OTHERS or (following and _FORMS["year"].fullmatch(following[0]))
         if written[-1][:1].isupper() or cited:
             return name, index + size
     return None, index

@@ -18,7 +18,7 @@ from ..models.embeddings.bundled_models import LocalEmbedding
 from ..models.embeddings.protocol import Vector
 from ..plurals import counted
 from ..stores.library import Library
-from ..stores.store_protocols import NearPaper
+from ..stores.store_protocols import NearPaper, TextScope
 from ..stores.text_analysis import analyze
 from ..text.sentences import sentence_spans
 from .scope import Scope
@@ -78,7 +78,7 @@ def search_papers(
         raise InputError(f"There is no page {page}.", help="The first page is 1.")
     years = year_range(min_year, max_year)
     terms = list(dict.fromkeys(analyze(query)))[:_LONGEST_QUERY]
-    matching = library.matching(terms, _MOST_CHUNKS, years=years)
+    matching = library.matching(terms, _MOST_CHUNKS, TextScope(years=years))
     rarity = library.fulltext.rarity(terms) if matching else {}
     best = {split_chunk_id(name)[0]: (name, score) for name, score in reversed(matching)}
     top = max((score for _, score in best.values()), default=1.0)

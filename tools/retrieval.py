@@ -18,6 +18,7 @@ from ..documents import Chunk, Paper
 from ..models.embeddings.bundled_models import Reranker
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
+from ..stores.store_protocols import TextScope
 from ..stores.text_analysis import analyze
 from .scope import Scope
 
@@ -86,24 +87,24 @@ async def rank(
     library: Library, query: str, k: int, scope: Scope = ALL_PAPERS, options: Retrieval = DEFAULT_OPTIONS
 ) -> tuple[Ranking, Mapping[str, float]]:
     """The ids that `retrieve` finds, best first with their scores, and their cosines; no text is read."""
-    mode, limits = options.mode, scope.limits()
+    mode, within = options.mode, scope.texts()
     terms = [] if mode == "dense" else await asyncio.to_thread(analyze, query)
     pool = k if mode == "dense" and not options.rerank else max(_LEAST_POOL, _POOL * k)
 
-    def matching(most: int, **limits: Any) -> Ranking:
-        return library.matching(terms, most, **limits) if terms and most else []
+    def matching(most: int, within: TextScope) -> Ranking:
+        return library.matching(terms, most, within) if terms and most else []
 
     async def nearest() -> Ranking:
-        return [] if mode == "bm25" else await asyncio.to_thread(library.nearest_ids, await embedded, pool, **limits)
+        return [] if mode == "bm25" else await asyncio.to_thread(library.nearest_ids, await embedded, pool, within)
 
     embedded = asyncio.ensure_future(library.embedding.embed_query(query))
     # The indexes release the interpreter lock while they search, so independent searches run concurrently.
-    dense, words = await asyncio.gather(nearest(), asyncio.to_thread(matching, pool, **limits))
+    dense, words = await asyncio.gather(nearest(), asyncio.to_thread(matching, pool, within))
     # The true cosine and the BM25 score of everything that either search found.
     cosines, scores = dict(dense), dict(words)
     more_cosines, more_scores = await asyncio.gather(
         asyncio.to_thread(library.cosines, await embedded, [name for name in scores if name not in cosines]),
-        asyncio.to_thread(matching, len(cosines), ids=cosines.keys() - scores.keys()),
+        asyncio.to_thread(matching, len(cosines), TextScope(ids=cosines.keys() - scores.keys())),
     )
     cosines, scores = {**cosines, **more_cosines}, {**scores, **dict(more_scores)}
     if mode == "hybrid":

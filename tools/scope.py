@@ -14,6 +14,7 @@ from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..stores.library import Library
+    from ..stores.store_protocols import TextScope
 
 
 CategoryName = Literal["abstract", "introduction", "method", "evaluation", "conclusion", "other", "related_work"]
@@ -109,20 +110,15 @@ class Scope:
             raise InputError(f"No paper in the library has a venue with {venue!r} in its name.", help=hint)
         return cls(tuple(papers), tuple(parse_category(name) for name in categories), years, venue)
 
-    def limits(self) -> dict[str, Any]:
-        """The limits as arguments of the library's searches."""
-        return {
-            "keys": self.papers or None,
-            "categories": self.categories or None,
-            "years": self.years,
-            "venue": self.venue or None,
-        }
+    def texts(self) -> TextScope:
+        """The scope as the library's searches take it."""
+        from ..stores.store_protocols import TextScope  # lazily: questions are checked without stores
+
+        return TextScope(self.papers or None, self.categories or None, None, self.years, self.venue)
 
     def holds(self, paper: Paper) -> bool:
         """True when a paper is in scope, whatever its sections."""
-        in_time = self.years is None or (paper.year is not None and self.years[0] <= paper.year <= self.years[1])
-        wanted = self.venue.casefold()
-        return in_time and wanted in paper.venue.casefold() and (not self.papers or paper.key in self.papers)
+        return self.texts().holds(paper)
 
     def narrowed(self, limits: Scope) -> Scope:
         """This scope within `limits`: papers and years are intersected, and theirs are taken where nothing is left.

@@ -10,6 +10,7 @@ import re
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import urlsplit
@@ -20,8 +21,8 @@ from ..documents.front_matter import find_doi
 from ..documents.paper_names import zotero_fields
 from ..ingestion.reading import ENDINGS
 from ..metadata.bib_entry import KINDS, VENUE_FIELD, KeyFields, bib_name, normalize_pages
-from ..text.words import unescape_html
-from .zotero_records import Annotation, Attachment, Creator, ItemNote, ZoteroItem, ZoteroLibrary
+from ..text.words import one_line, unescape_html
+from .zotero_records import Attachment, Creator, Texts, ZoteroItem, ZoteroLibrary
 
 _EDITED: Final = ("incollection", "inproceedings", "book")
 _VENUES: Final = (
@@ -141,14 +142,13 @@ _SILENT: Final = frozenset({"script", "style", "head", "title", "template", "nos
 _MORE_THAN_ONE = re.compile(r"\n{3,}")
 
 
-def item_note(notes: Iterable[ItemNote], annotations: Iterable[Annotation]) -> str:
+def item_note(notes: Iterable[Texts], annotations: Iterable[Texts]) -> str:
     """The user's note on a paper: the notes as written, then the annotations in page order."""
-    texts = [html_text(note.html) for note in sorted(notes, key=lambda note: (note.added, note.key))]
-    marked = sorted(annotations, key=lambda one: (one.parent, one.place, one.key))
-    for one in marked:
-        text, comment = " ".join(one.text.split()), " ".join(one.comment.split())
+    texts = [html_text(note["note"]) for note in sorted(notes, key=itemgetter("dateAdded", "key"))]
+    for one in sorted(annotations, key=itemgetter("parentItem", "annotationSortIndex", "key")):
+        text, comment = one_line(one["annotationText"]), one_line(one["annotationComment"])
         said = " – ".join(part for part in (f"“{text}”" if text else "", comment) if part)
-        texts.append(f"p. {one.page}: {said}" if said and one.page else said)
+        texts.append(f"p. {one['annotationPageLabel']}: {said}" if said and one["annotationPageLabel"] else said)
     return "\n\n".join(text for text in texts if text)[:_MOST_IN_ALL].strip()
 
 

@@ -28,6 +28,7 @@ _MOST_TAGS: Final = 1_000
 _MOST_TEXT: Final = 2_000_000  # characters of one value
 
 Record = Mapping[str, Any]
+Texts = Mapping[str, str]  # a record with texts only, by the names of the API; empty for those that it lacks
 
 
 def text_value(value: Any) -> str:
@@ -96,28 +97,6 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemNote:
-    """A note on an item, as HTML."""
-
-    key: str
-    parent: str
-    html: str
-    added: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """A user's annotation in a PDF: the marked words and the comment. `parent` is the attachment."""
-
-    key: str
-    parent: str
-    text: str
-    comment: str
-    page: str = ""
-    place: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class ZoteroCollection:
     """A collection; `parent` is the key of the one that holds it, empty at the top."""
 
@@ -132,8 +111,8 @@ class ZoteroContent:
 
     items: tuple[ZoteroItem, ...]
     attachments: Mapping[str, Sequence[Attachment]] = field(default_factory=dict)  # by the key of their item
-    notes: Mapping[str, Sequence[ItemNote]] = field(default_factory=dict)  # the same
-    annotations: Mapping[str, Sequence[Annotation]] = field(default_factory=dict)  # by the key of their attachment
+    notes: Mapping[str, Sequence[Texts]] = field(default_factory=dict)  # the same; their HTML is in `note`
+    annotations: Mapping[str, Sequence[Texts]] = field(default_factory=dict)  # by the key of their attachment
     collections: tuple[ZoteroCollection, ...] = ()
     storage: Path | None = None  # the folder of stored files; None if only the API's addresses say where they are
     citation_keys: Mapping[str, str] = field(default_factory=dict)  # by item, if not a field of the item
@@ -144,8 +123,8 @@ class ZoteroContent:
 def build_content(records: Mapping[str, Record]) -> ZoteroContent:
     """The content of `records` by key; any field may be wrong, and children of missing items are left out."""
     items: list[ZoteroItem] = []
-    attachments, notes = defaultdict[str, list[Attachment]](list), defaultdict[str, list[ItemNote]](list)
-    annotations = defaultdict[str, list[Annotation]](list)
+    attachments = defaultdict[str, list[Attachment]](list)
+    notes, annotations = defaultdict[str, list[Texts]](list), defaultdict[str, list[Texts]](list)
     for key, data in records.items():
         kind, parent = text_value(data.get("itemType")), text_value(data.get("parentItem"))
         added = text_value(data.get("dateAdded")).replace("T", " ").removesuffix("Z")  # as in the database
@@ -159,11 +138,10 @@ def build_content(records: Mapping[str, Record]) -> ZoteroContent:
                 name = text_value(data.get("filename")) or name.removeprefix("storage:")
             title, url = text_value(data.get("title")), text_value(data.get(FILE_URL))
             attachments[parent].append(Attachment(key, parent, mode, name, title, added, url))
-        elif kind == "note":
-            notes[parent].append(ItemNote(key, parent, text_value(data.get("note")), added))
-        elif kind == "annotation":
-            names = ("annotationText", "annotationComment", "annotationPageLabel", "annotationSortIndex")
-            annotations[parent].append(Annotation(key, parent, *(text_value(data.get(name)) for name in names)))
+        elif kind in ("note", "annotation"):
+            texts = defaultdict(str, {name: text_value(value) for name, value in data.items()})
+            texts |= {"key": key, "parentItem": parent, "dateAdded": added}
+            (notes if kind == "note" else annotations)[parent].append(texts)
         else:
             fields = {name: text for name in data if name not in _NOT_FIELDS and (text := text_value(data[name]))}
             shelves = data.get("collections")

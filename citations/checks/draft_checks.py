@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from ...experiment import Experiment, SectionKind
 from ...roles.extractive.passage_details import blank_details
 from ...roles.protocols import Draft, Source
 from ...section_kinds import SECTIONS
 from ...text.sentences import replace_spans
+from ...text.words import read_rules
 from ..citation_patterns import NamedSource
 from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentence_at, verbatim_spans
 from .citation_coverage import balance_findings, other_side_findings, uncited_sentences, unsupported_findings
@@ -30,23 +31,8 @@ from .unicode_folding import fold
 DraftKind = SectionKind | Literal["answer"]
 CITING_KINDS: frozenset[DraftKind] = frozenset({"answer", *(kind for kind, spec in SECTIONS.items() if spec.must_cite)})
 
-# Brackets that begin like a marker, in the folded view: `[E99]`, `[E3x]`, `[Evidence 3]`, `(E9)`.
-_MARKER_LIKE = re.compile(
-    r"\[\s*(?:[EeЕеΕ][\s_-]?\d[^\[\]]{0,60}|(?:evidence|source|chunk|doc(?:ument)?)\s*+[#:]?\s*+\d[^\[\]]{0,20})\]"
-    r"|\(\s*[EЕΕ]\d{1,6}\s*\)",
-    re.IGNORECASE,
-)
-_BARE_MARKER = re.compile(r"(?<![\w\[-])E[1-9]\d{0,3}(?![\w\]-])(?!\.\d)(?!\s(?:ligase|ubiquitin|enzyme))")
-_HEADING = re.compile(r"(?m)^[ \t]*#{1,6}[ \t].*$")
-_FENCE = re.compile(r"(?m)^[ \t]*(?:```|~~~)")
-_ENDING = re.compile(
-    r"(?:[.!?\u2026\u3002\uff1f\uff01](?:[\"'\u201d\u2019)\]*_`]|\s*\[E\d+\]|\s*\[citation needed\])*"
-    r"|\||\$\$|```|~~~|\\end\{\w+\*?\})$"
-)
-_LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\S")
+_PATTERNS: Final = {name: re.compile(rule) for name, rule in read_rules(__file__, "finding_rules")["patterns"].items()}
 _FEWEST_WORDS = 2
-_NEEDED_AGAIN = re.compile(rf"{re.escape(NEEDED)}(?:[\s,;&]*{re.escape(NEEDED)})+")
-_BRACKETED = re.compile(rf"[(\[]\s*+{re.escape(NEEDED)}\s*+[)\]]")
 _MOST_COLLAPSES = 24
 
 
@@ -83,7 +69,7 @@ def check_draft(
         whole.append(Finding("no-citation", f"The {kind} cites no evidence."))
     whole += balance_findings(text, sources)
     given = "question" if kind == "answer" else "experiment"
-    headings = [match.span() for match in _HEADING.finditer(text)] if kind == "answer" else []
+    headings = [match.span() for match in _PATTERNS["heading"].finditer(text)] if kind == "answer" else []
     said_of = SpanSet([*((fault.start, fault.end) for fault in faults), *headings])
     placed = [_finding(text, fault) for fault in faults]
     placed += _bare_markers(text, sources, own_words)
@@ -138,7 +124,7 @@ def replace_invalid_citations(
             return text, tuple(findings)
         text = _replace_faults(text, faults, known)
         for _ in range(_MOST_COLLAPSES):  # adjacent placeholders become one, other brackets around them go
-            text = _NEEDED_AGAIN.sub(NEEDED, _BRACKETED.sub(NEEDED, text))
+            text = _PATTERNS["needed_again"].sub(NEEDED, _PATTERNS["bracketed"].sub(NEEDED, text))
         text = normalise_markers(text)
     # Text crafted to defeat the rounds loses whole paragraphs.
     kept = (NEEDED if faults_of(paragraph) else paragraph for paragraph in re.split(r"\n\s*\n", text))
@@ -161,7 +147,7 @@ def _faults(
     taken = SpanSet((fault.start, fault.end) for fault in faults)
     # Markers that name no evidence (also those in comments, which the view omits), and brackets that start like one.
     view = fold(text)
-    seen = [view.span(*match.span()) for match in _MARKER_LIKE.finditer(view.text)]
+    seen = [view.span(*match.span()) for match in _PATTERNS["marker_like"].finditer(view.text)]
     covered = SpanSet(seen)
     for start, end in (*seen, *(match.span() for match in MARKER.finditer(text) if not covered.meets(*match.span()))):
         marker = MARKER.fullmatch(text[start:end])
@@ -188,7 +174,7 @@ def _replace_faults(text: str, faults: Sequence[FabricatedCitation], known: Coll
 
 
 def _whole_draft_findings(text: str, cut_off: bool) -> Iterator[Finding]:
-    prose = MARKER.sub(" ", _HEADING.sub(" ", text)).replace(NEEDED, " ")
+    prose = MARKER.sub(" ", _PATTERNS["heading"].sub(" ", text)).replace(NEEDED, " ")
     if len(re.findall(r"[^\W\d_]+", prose)) < _FEWEST_WORDS:
         yield Finding("empty", "The draft has no text; write the section.")
         return
@@ -198,11 +184,11 @@ def _whole_draft_findings(text: str, cut_off: bool) -> Iterator[Finding]:
     span = None
     if cut_off:
         message = f'The draft was cut off at the output limit, after "{words}"; write it shorter.'
-    elif len(_FENCE.findall(text)) % 2:
+    elif len(_PATTERNS["fence"].findall(text)) % 2:
         message = "A code fence is opened and not closed; close it or write without code."
     elif last.lstrip().startswith("#"):
         message = f'The draft ends with the heading "{words}"; write what belongs under it.'
-    elif not _ENDING.search(end) and not _LIST_ITEM.match(last):
+    elif not _PATTERNS["ending"].search(end) and not _PATTERNS["list_item"].match(last):
         message, span = f'The draft breaks off after "{words}"; end the sentence.', (len(end) - len(last), len(end))
     else:
         return
@@ -212,12 +198,12 @@ def _whole_draft_findings(text: str, cut_off: bool) -> Iterator[Finding]:
 def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) -> list[Finding]:
     """Find ids used as names, such as "As E3 shows": they are internal and mean nothing to a reader."""
     own = [experiment_text, *(source.text for source in sources)]
-    found = {match[0] for match in _BARE_MARKER.finditer(text)} & {source.evidence.id for source in sources}
+    found = {match[0] for match in _PATTERNS["bare_marker"].finditer(text)} & {source.evidence.id for source in sources}
     # Once per id: the output of an experiment may be megabytes.
     named = {name for name in found if not any(re.search(rf"\b{name}\b", words) for words in own)}
     return [
         Finding("bare-marker", f'"{match[0]}" is used as a word of the sentence.', match.span(), (match[0],))
-        for match in _BARE_MARKER.finditer(text)
+        for match in _PATTERNS["bare_marker"].finditer(text)
         if match[0] in named
     ]
 

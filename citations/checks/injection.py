@@ -29,15 +29,7 @@ _RULES: Final = tuple(
         ("poses as a turn of a conversation", ("turns",)),
     )
 )
-_COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
-_UNSEEN_STYLE = re.compile(
-    r"<\w{1,30}+[^<>]{0,200}\bstyle\s{0,9}=\s{0,9}[\"'][^\"'<>]{0,200}(?:color\s*:\s*(?:white|#fff(?:fff)?)\b|font-size\s*:\s*[01](?:\.\d+)?p[xt]"
-    r"|display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0(?![.\d]))[^<>]*>[^<]*",
-    re.IGNORECASE,
-)
-_LEAD = re.compile(r"[\s.!?:;,>()\[\]{}\u2013\u2014]*")
-_REST = re.compile(r"[^.!?\n\u3002<`]{0,160}[.!?\u3002]?")  # the rest of the sentence, up to the displayed length
-_UNSEEN_LETTERS = re.compile("[\U000e0020-\U000e007e]{3,}")
+_MARKS: Final = {name: re.compile(rule) for name, rule in _WORDINGS["marks"].items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +45,13 @@ class Suspicion:
 def find_suspicions(text: str) -> tuple[Suspicion, ...]:
     """Spans that seem to address a model, in order without overlap; cached, since every turn needs them (8 ms each)."""
     found = list(_orders(text, 0, ""))
-    for comment in _COMMENT.finditer(text):
+    for comment in _MARKS["comment"].finditer(text):
         found += _orders(comment[1], comment.start(1), " in a comment")
-    found += [Suspicion(*match.span(), "is styled to be invisible") for match in _UNSEEN_STYLE.finditer(text)]
-    found += [Suspicion(*match.span(), "consists of invisible characters") for match in _UNSEEN_LETTERS.finditer(text)]
+    found += [Suspicion(*match.span(), "is styled to be invisible") for match in _MARKS["unseen_style"].finditer(text)]
+    found += [
+        Suspicion(*match.span(), "consists of invisible characters")
+        for match in _MARKS["unseen_letters"].finditer(text)
+    ]
     kept: list[Suspicion] = []
     for item in sorted(found, key=lambda item: (item.start, -item.end)):
         if kept and item.start < kept[-1].end:
@@ -72,7 +67,7 @@ def _orders(text: str, offset: int, where: str) -> Iterator[Suspicion]:
     for why, rules in _RULES:
         for rule in rules:
             for match in rule.finditer(view.text):
-                lead, rest = _LEAD.match(match[0]), _REST.match(view.text, match.end())
+                lead, rest = _MARKS["lead"].match(match[0]), _MARKS["rest"].match(view.text, match.end())
                 first = match.start() + (lead.end() if lead and lead.end() < len(match[0]) else 0)
                 start, end = view.span(first, rest.end() if rest else match.end())
                 yield Suspicion(offset + start, offset + end, why + where)

@@ -47,7 +47,6 @@ _VALUES = {
     word: number for number, word in enumerate(f"zero one two three four five six seven eight nine {_TEENS}".split())
 }
 _VALUES |= {word: 10 * number for number, word in enumerate(_TENS.split(), 2)}
-_BARE_SCALE = re.compile(rf"{GAP}(hundred|thousand|million|billion|trillion)\b")
 _RULES: Final = read_rules(__file__, "number_rules")
 _TALK, _HALF, _MEASURED, _LABELLED, _DATING = (
     re.compile(_RULES[name], re.IGNORECASE) for name in ("talk", "half", "measured", "labelled", "dating")
@@ -58,14 +57,9 @@ _COUNTED = re.compile(_RULES["counted"])
 _HEDGES: Mapping[Hedge, re.Pattern[str]] = {
     hedge: re.compile(_RULES["hedges"][hedge], re.IGNORECASE) for hedge in ("above", "below", "about")
 }
-_PERCENT = re.compile(rf"{GAP}per{GAP}?cent(?:age{GAP}points?)?\b")
-_AND_MORE = re.compile(r"\s(?:and\s)?")
+_DIGITS = {name: re.compile(pattern) for name, pattern in _RULES["digits"].items()}
 _ORDINALS = "half third fourth fifth sixth seventh eighth ninth tenth".split()
 _PARTS = {"halve": 2, "quarter": 4, **{word: number for number, word in enumerate(_ORDINALS, 2)}}
-_OF = re.compile(r"\s+of\b")
-# "The answer is twofold:" announces two parts.
-_HAS_PARTS = re.compile(r"\b(?:is|are)\s$")
-_ENDS = re.compile(r"\s*[:,;.]")
 _MULTIPLES = {"halved": "0.5", "doubled": "2", "twice": "2", "tripled": "3", "quadrupled": "4"}
 _ROUGH = Decimal("0.05")  # a third may be 31% to 35%
 _ROUGHLY_TIMES = Decimal("0.5")  # twofold may be 1.75 to 2.25
@@ -79,7 +73,7 @@ def words(text: str) -> Iterator[Number]:
         if match.start() < done:
             continue
         value, end, exponent = _spelt(text, match)
-        percent = _PERCENT.match(text, end)
+        percent = _DIGITS["percent"].match(text, end)
         done = percent.end() if percent else end
         kind: Scale = "percent" if percent else "plain"
         yield Number(match.start(), done, value, Decimal((0, (1,), exponent)), kind, worded=True)
@@ -89,9 +83,9 @@ def _spelt(text: str, match: re.Match[str]) -> tuple[Decimal, int, int]:
     """The value of the number that starts with this match, its end, and the place of its last digit."""
     value, end, exponent = _spelt_value(match), match.end(), 0
     total = Decimal(0)
-    while scale := _BARE_SCALE.match(text, end):
+    while scale := _DIGITS["bare_scale"].match(text, end):
         total, end, exponent = total + Decimal(value).scaleb(_SCALES[scale[1]]), scale.end(), _SCALES[scale[1]]
-        following = _AND_MORE.match(text, end)
+        following = _DIGITS["and_more"].match(text, end)
         more = _WORDED["word"].match(text, following.end()) if following and exponent <= _SCALES["thousand"] else None
         if more is None or _WORDED["fraction"].match(text, more.end()):
             return total, end, exponent
@@ -107,7 +101,7 @@ def shares(text: str) -> Iterator[Number]:
     """Shares and ratios in words: two thirds, half of, one in five, twofold, doubled, twice as."""
     for match in _WORDED["share"].finditer(text):
         count, whole = match["count"].casefold(), match["whole"].casefold()
-        if count not in ("a", "an") or whole.startswith(("hal", "quarter")) or _OF.match(text, match.end()):
+        if count not in ("a", "an") or whole.startswith(("hal", "quarter")) or _DIGITS["of"].match(text, match.end()):
             parts = Decimal(_VALUES.get(count, 1))
             yield Number(*match.span(), parts / _PARTS[whole.removesuffix("s")], _ROUGH, worded=True)
     for match in _HALF.finditer(text):
@@ -117,7 +111,9 @@ def shares(text: str) -> Iterator[Number]:
         if 0 < first < second:
             yield Number(*match.span(), Decimal(first) / second, _ROUGH, worded=True)
     for match in _WORDED["fold"].finditer(text):
-        if _HAS_PARTS.search(text, max(0, match.start() - 8), match.start()) and _ENDS.match(text, match.end()):
+        if _DIGITS["has_parts"].search(text, max(0, match.start() - 8), match.start()) and _DIGITS["ends"].match(
+            text, match.end()
+        ):
             continue
         yield Number(*match.span(), Decimal(_VALUES[match["by"].casefold()]), _ROUGHLY_TIMES, worded=True)
     for match in _WORDED["times"].finditer(text):
@@ -147,54 +143,17 @@ def measures(text: str, number: Number) -> bool:
     )
 
 
-_MINUS = "\\-\u2010\u2011\u2212\u2013"
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
-_DIGITS = rf"(?:[0-9]{{1,3}}(?:(?:,|{GAP}|')[0-9]{{3}})+(?![0-9])(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
-_POWER = (
-    rf"(?:\^{GAP}?(?:\{{(?P<tex>[+{_MINUS}]?[0-9]{{1,4}})\}}|(?P<caret>[+{_MINUS}]?[0-9]{{1,4}})\^?)"
-    rf"|\*\*(?P<stars>[+{_MINUS}]?[0-9]{{1,4}})"
-    rf"|<sup>(?P<sup>[+{_MINUS}]?[0-9]{{1,4}})</sup>|(?P<small>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,4}}))"
-)
-# A raised decimal point, as in some journals; before a power of ten it is a product.
-_RAISED_POINT = re.compile(
-    rf"(?<![\w.·∙⋅])([{_MINUS}]?[0-9]{{1,9}})[·∙⋅](?=[0-9])(?!10(?:\^|\*\*|<sup>|[⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹]))"
-)
-_NUMBER = re.compile(
-    rf"(?P<sign>(?<![\w.)\]%{_MINUS}])(?!(?<=[0-9%]{GAP})\u2013)[{_MINUS}](?=[0-9.]))?"
-    rf"(?<![\w^])(?:(?<!\^[{{(])|(?=[0-9]\.[0-9]))(?<![0-9]\.)(?P<digits>{_DIGITS})"
-    rf"(?:(?P<e>[eE][+-]?[0-9]{{1,4}}(?![\w]))"
-    rf"|(?:{GAP}*(?:[×x·*]|\\times|\\cdot){GAP}*10{_POWER})"
-    rf"|(?P<scale>{GAP}?(?:hundred|thousand|million|billion|trillion)\b|[kKMB](?![\w]))|)"
-    rf"(?P<percent>{GAP}?(?:\\?%|per{GAP}?cent(?:age{GAP}points?)?\b|percentage{GAP}points?\b))?"
-)
-_POINTED_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}\.[0-9]00")
-_TEN_TO = re.compile(rf"(?<![\w.^])10{_POWER}")
-_TIMES = re.compile(rf"[0-9]{GAP}*(?:[×x·*]|\\times|\\cdot){GAP}*$")
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "k": 3, "K": 3, "M": 6, "B": 9}
 
-_NUMBERING = re.compile(r"(?m)^[ \t]*(?:#{1,6}[ \t]*)?\(?[0-9]{1,3}(?:\.[0-9]{1,3})*[.)](?=[ \t])")
-_YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}|2100")
-_EQUALS = re.compile(r"[=<>≤≥]\s*$")
-
 _HEDGE_SIGNS = frozenset(".>≥<≤~≈∼")  # besides letters, the final characters of such words
-_JOINED = re.compile(rf"{GAP}*(?:(?:,|[{_MINUS}]|to|and|or|vs\.?|versus){GAP}*)+")
-
-# 515 of 1,234 and 3/4 may appear as a share in words; "from 4.1 (tonnes) to 8.2" may appear as "doubled".
-_SLASHED = re.compile(
-    r"(?<![\w./])([0-9]{1,6}|[0-9]{1,3},[0-9]{3})\s?(?:/|of\s(?:the\s|all\s)?)\s?([1-9][0-9]{0,5}|[1-9][0-9]{0,2},[0-9]{3})"
-    r"(?![\w./]*[0-9])"
-)
-_CHANGED = re.compile(
-    r"\bfrom\s([0-9]{1,9}(?:\.[0-9]{1,9})?)(?:\s?[^\s\d]{1,12}){0,3}?\sto\s([0-9]{1,9}(?:\.[0-9]{1,9})?)"
-)
 _EXACT = Decimal((0, (1,), -28))
-_MILLIONS = re.compile(rf"m{GAP}[a-z-]+s\b")
 _LONGEST = 40  # digits; longer numbers are not measurements
 
 
 def claimed_numbers(text: str, *, small_counts: bool = False) -> list[Number]:
     """The numbers that count or measure, in order; with `small_counts`, also those in words of cited sentences."""
-    text = _RAISED_POINT.sub(r"\1.", text)  # keeps the length
+    text = _DIGITS["raised_point"].sub(r"\1.", text)  # keeps the length
     found = [number for number in _unnamed(text) if not _is_year(text, number)]
     # Sentences are split only if the text has markers.
     spans = sentence_spans(text) if MARKER.search(text) else []
@@ -219,7 +178,7 @@ def claimed_numbers(text: str, *, small_counts: bool = False) -> list[Number]:
 @lru_cache(maxsize=256)
 def given_numbers(text: str) -> tuple[Number, ...]:
     """The numbers of a source or an experiment that a draft may repeat, including years and parts joined by `_`."""
-    text = _RAISED_POINT.sub(r"\1.", text.replace("_", " "))
+    text = _DIGITS["raised_point"].sub(r"\1.", text.replace("_", " "))
     found = list(_unnamed(text))
     # "10 000" is one number or two.
     found += [
@@ -233,7 +192,7 @@ def given_numbers(text: str) -> tuple[Number, ...]:
     found += [
         replace(number, value=number.value * 1_000_000, unit=number.unit * 1_000_000)
         for number in found
-        if _MILLIONS.match(text, number.end)
+        if _DIGITS["millions"].match(text, number.end)
     ]
     found += [*words(text), *_ratios(text), *shares(text)]
     ordered = sorted(found, key=lambda number: (number.start, -number.end))
@@ -242,25 +201,29 @@ def given_numbers(text: str) -> tuple[Number, ...]:
 
 def pointed_thousands(text: str, number: Number) -> Number | None:
     """The number if its point separates thousands ("40.000 people"); None if that is unlikely."""
-    pointed = _POINTED_THOUSANDS.fullmatch(text, number.start, number.end)
+    pointed = _DIGITS["pointed_thousands"].fullmatch(text, number.start, number.end)
     return replace(number, value=number.value * 1000, unit=Decimal(1)) if pointed else None
 
 
 def _unnamed(text: str) -> Iterator[Number]:
-    named = SpanSet(match.span() for pattern in (_LABELLED, _NAMED, _NUMBERING) for match in pattern.finditer(text))
+    named = SpanSet(
+        match.span() for pattern in (_LABELLED, _NAMED, _DIGITS["numbering"]) for match in pattern.finditer(text)
+    )
     yield from (number for number in _scan(text) if not (named.holds(number.start) or named.holds(number.end - 1)))
 
 
 def _scan(text: str) -> Iterator[Number]:
     powers = [
-        match for match in _TEN_TO.finditer(text) if not _TIMES.search(text, max(0, match.start() - 12), match.start())
+        match
+        for match in _DIGITS["ten_to"].finditer(text)
+        if not _DIGITS["times"].search(text, max(0, match.start() - 12), match.start())
     ]
     power = SpanSet(match.span() for match in powers)
     for match in powers:
         exponent = _exponent(match)
         if exponent is not None:
             yield Number(*match.span(), Decimal((0, (1,), exponent)), Decimal((0, (1,), exponent)))
-    for match in _NUMBER.finditer(text):
+    for match in _DIGITS["number"].finditer(text):
         if power.holds(match.start("digits")):
             continue
         digits = re.sub(rf"{GAP}|[,']", "", match["digits"])
@@ -284,27 +247,27 @@ def _value(digits: str, exponent: int) -> tuple[Decimal, Decimal]:
 def _exponent(match: re.Match[str]) -> int | None:
     for name in ("tex", "caret", "stars", "sup", "small"):
         if match[name]:
-            return int(re.sub(f"[{_MINUS}]", "-", match[name].translate(_SUPERSCRIPTS)))
+            return int(_DIGITS["minus"].sub("-", match[name].translate(_SUPERSCRIPTS)))
     return None
 
 
 def _ratios(text: str) -> Iterator[Number]:
     """The values of ratios such as 3/4 and 412 of 515, and of a change from 4.1 to 8.2 in both directions."""
-    for match in _SLASHED.finditer(text):
+    for match in _DIGITS["slashed"].finditer(text):
         value = Decimal(match[1].replace(",", "")) / Decimal(match[2].replace(",", ""))
         if value < 1:
             yield Number(*match.span(), value, _EXACT)
-    for match in _CHANGED.finditer(text):
+    for match in _DIGITS["changed"].finditer(text):
         before, after = Decimal(match[1]), Decimal(match[2])
         if before and after:
             yield Number(*match.span(), after / before, _EXACT)
 
 
 def _is_year(text: str, number: Number) -> bool:
-    if not _YEAR.fullmatch(text[number.start : number.end]):
+    if not _DIGITS["year"].fullmatch(text[number.start : number.end]):
         return False
     before, after = text[max(0, number.start - 12) : number.start], text[number.end : number.end + 30]
-    if _EQUALS.search(before):
+    if _DIGITS["equals"].search(before):
         return False
     return bool(_DATING.search(before)) or not _COUNTED.match(after)
 
@@ -317,20 +280,18 @@ def _hedge(text: str, number: Number) -> Hedge:
     return next((hedge for hedge, pattern in _HEDGES.items() if pattern.search(before)), "")
 
 
-_SIGN = re.compile(r"(?<![-=<])([=<>\u2264\u2265\u2a7d\u2a7e])[ \u00a0\u2009\u202f$]{0,3}$")
 _SIGNS: dict[str, Literal["=", "<", ">"]] = {
     "=": "=",
     **dict.fromkeys("<\u2264\u2a7d", "<"),
     **dict.fromkeys(">\u2265\u2a7e", ">"),
 }
-_TAG = re.compile(r"</?[A-Za-z][^<>]{0,20}$")
 
 
 def _with_signs(text: str, numbers: list[Number]) -> list[Number]:
     """The numbers with the relation sign before each, where there is one; the end of a tag is none."""
     for place, number in enumerate(numbers):
-        sign = _SIGN.search(text, max(0, number.start - 6), number.start)
-        if sign and not (sign[1] == ">" and _TAG.search(text, max(0, sign.start() - 24), sign.start())):
+        sign = _DIGITS["sign"].search(text, max(0, number.start - 6), number.start)
+        if sign and not (sign[1] == ">" and _DIGITS["tag"].search(text, max(0, sign.start() - 24), sign.start())):
             numbers[place] = replace(number, sign=_SIGNS[sign[1]])
     return numbers
 
@@ -339,6 +300,10 @@ def _sharing_percent(text: str, numbers: list[Number]) -> list[Number]:
     """Apply a final percent sign to preceding numbers: "70 to 72.5%", "91.2, 89.7 and 93.1%"."""
     for index in range(len(numbers) - 2, -1, -1):
         here, after = numbers[index], numbers[index + 1]
-        if here.scale == "plain" and after.scale != "plain" and _JOINED.fullmatch(text[here.end : after.start]):
+        if (
+            here.scale == "plain"
+            and after.scale != "plain"
+            and _DIGITS["joined"].fullmatch(text[here.end : after.start])
+        ):
             numbers[index] = replace(here, scale="either")
     return numbers

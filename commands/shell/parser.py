@@ -20,22 +20,6 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
     from prompt_toolkit.document import Document
 
-CommandName = Literal[
-    "research",
-    "ask",
-    "improve",
-    "resume",
-    "find",
-    "sem-search",
-    "list",
-    "summary",
-    "open",
-    "save",
-    "section",
-    "rebuild-index",
-    "help",
-    "quit",
-]
 Takes = Literal["nothing", "text", "paper", "file", "section"]
 
 
@@ -43,7 +27,7 @@ Takes = Literal["nothing", "text", "paper", "file", "section"]
 class CommandWord:
     """A command as `help` shows it; `takes` is the kind of its argument."""
 
-    name: CommandName
+    name: str
     argument: str
     purpose: str
     takes: Takes
@@ -53,7 +37,7 @@ class CommandWord:
 class ShellRequest:
     """A command to run; `ask` is a follow-up question; `plain` if the line named no command."""
 
-    command: CommandName
+    command: str
     argument: str = ""
     plain: bool = field(default=False, compare=False)
 
@@ -122,7 +106,7 @@ def parse(line: str) -> ShellRequest | NotUnderstood | None:
     return ShellRequest(word.name, argument)
 
 
-def _fits(name: CommandName, argument: str) -> bool:
+def _fits(name: str, argument: str) -> bool:
     """Whether the command can take `argument`; with a wrong word count, the line is a question."""
     words = argument.split()
     match _BY_NAME[name].takes:
@@ -136,7 +120,7 @@ def _fits(name: CommandName, argument: str) -> bool:
             return True
 
 
-def _looks_mistyped(first: str, argument: str, near: CommandName | None) -> bool:
+def _looks_mistyped(first: str, argument: str, near: str | None) -> bool:
     """Whether a line without a command was meant as one: a single word or a misspelling.
 
     A near miss is a question if it ends in a question mark, if the command cannot take its other words, or if it begins

@@ -17,7 +17,7 @@ from ... import api
 from ...errors import DONE, PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError, ExitCode, PausedError
 from ..output import notice, result
 from . import shell_commands
-from .parser import WORDS, CommandName, Lines, NotUnderstood, ShellRequest, parse
+from .parser import WORDS, Lines, NotUnderstood, ShellRequest, parse
 from .shell_state import NotNowError, Shell, ShellState, failure, require, stage
 
 Action = Callable[[Shell, str], Awaitable[ShellState]]
@@ -135,7 +135,7 @@ async def show_help(shell: Shell, _: str) -> ShellState:
     return shell.state
 
 
-ACTIONS: Final[dict[CommandName, Action]] = {
+ACTIONS: Final[dict[str, Action]] = {
     "research": partial(shell_commands.answer, kind="question"),
     "ask": partial(shell_commands.answer, kind="follow-up"),
     "improve": partial(shell_commands.answer, kind="improve"),
@@ -149,7 +149,7 @@ ACTIONS: Final[dict[CommandName, Action]] = {
     "rebuild-index": shell_commands.rebuild_index,
     "help": show_help,
 }
-RESUMABLE: Final[frozenset[CommandName]] = frozenset({"research", "ask", "improve", "section", "rebuild-index"})
+RESUMABLE: Final[frozenset[str]] = frozenset({"research", "ask", "improve", "section", "rebuild-index"})
 
 
 _MOST_WORDS: Final = 2  # longer lines are questions, in any language

@@ -22,7 +22,7 @@ from ..output import ingest_progress, notice, result, show_rebuilt, warnings_and
 from ..papers import matching_line, paper_lines, show_found, show_papers, show_passages
 from ..run_display import AnswerStreamView, RunProgress, references_markdown, section_progress, usage_words
 from ..runs import forget_expired
-from .parser import CommandName, on_terminal
+from .parser import on_terminal
 from .shell_state import NotNowError, Shell, ShellDraft, ShellState, chosen, failure, next_steps, panel, stage, warning
 
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
@@ -147,7 +147,7 @@ def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-_COMMANDS: dict[str, CommandName] = {"question": "research", "follow-up": "ask", "improve": "improve"}
+_COMMANDS = {"question": "research", "follow-up": "ask", "improve": "improve"}
 
 
 def restore(shell: Shell, home: homes.Home, thread: str) -> None:

@@ -26,7 +26,6 @@ from ...errors import CiteloomError, InputError
 from ...settings.config import LOCAL_EMBEDDING, Settings
 from ..output import notice, result
 from ..run_display import show_markdown
-from .parser import CommandName
 
 if TYPE_CHECKING:
     from ...api.homes import Session
@@ -78,7 +77,7 @@ class ShellState:
 INITIAL: Final = ShellState()
 
 
-def require(state: ShellState, command: CommandName) -> None:
+def require(state: ShellState, command: str) -> None:
     """Raise `NotNowError` if the command cannot run in this state."""
     if command == "improve" and state.name != "research":
         raise NotNowError("There is no answer to improve.", help="Ask with 'research QUESTION' first.")

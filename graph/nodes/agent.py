@@ -53,7 +53,7 @@ async def agent(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     known: list[BaseMessage] = list(state.get("messages", []))
     opening = [] if known else planner.open(brief)
     answer = await planner.plan(await _with_texts([*opening, *known], session))
-    asked = len(answer.tool_calls) + len(answer.invalid_tool_calls)
+    asked = len(answer.tool_calls)  # the planner has repaired those that could not be read
     said = f"searching further: {counted(asked, 'request')}" if asked else "no further search needed"
     runtime.stream_writer(progress("planning", said))
     return {"messages": [*opening, answer], "agent_turns": 1, "warnings": warnings}
@@ -71,11 +71,6 @@ async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     if not isinstance(message, AIMessage):
         return {"pending_calls": [], "searching": False}
     within = await asyncio.to_thread(limits_of, state, session.library)
-    for broken in message.invalid_tool_calls:
-        mistakes += 1
-        refused.append(
-            tool_answer(broken.get("id"), f"The arguments are not JSON: {broken.get('error') or 'unreadable'}.")
-        )
     for call in message.tool_calls:
         try:
             request = parse_request(call["name"], call["args"])

@@ -29,13 +29,7 @@ from ...drafts.sentence_edits import (
     make_edits,
     map_findings,
 )
-from ...drafts.written_draft import (
-    VerdictRecord,
-    draft_from,
-    draft_record,
-    judge_text,
-    verdicts_from,
-)
+from ...drafts.written_draft import draft_from, draft_record, judge_text, verdicts_from
 from ...plurals import counted
 from ...roles.protocols import Brief, Draft
 from ..role_inputs import brief_of
@@ -177,7 +171,7 @@ def _as_shown(draft: Draft, brief: Brief, keys: Sequence[str]) -> str:
 
 async def _judged(
     state: RunState, draft: Draft, brief: Brief, keys: Sequence[str], runtime: Runtime[Any], session: Session
-) -> list[VerdictRecord]:
+) -> list[dict[str, Any]]:
     """Judge the draft's sentences that have no verdict yet."""
     roles = await session.roles(runtime)
     sources = brief.citable

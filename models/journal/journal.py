@@ -39,7 +39,7 @@ from .records import CachedAnswer, CallKind, CallRecord, CallResult, RunScope, S
 from .single_flight import SingleFlight
 from .streaming import Streams
 
-ResultT = TypeVar("ResultT")
+T = TypeVar("T")
 _Job = tuple[Callable[[JournalConnection], Any], Future[Any]]  # work and the future of its result
 
 
@@ -70,13 +70,13 @@ class GroupCommit:
             self._thread.join()
             raise problem
 
-    async def submit(self, work: Callable[[JournalConnection], ResultT]) -> ResultT:
+    async def submit(self, work: Callable[[JournalConnection], T]) -> T:
         """The result of `work`, once it is committed to disk.
 
         `work` is carried out even if the caller is cancelled, so that no answer is lost. It must not return a cursor,
         whose release in the caller's thread would reset a statement in use here. Raises `ClosedError`.
         """
-        result: Future[ResultT] = Future()
+        result: Future[T] = Future()
         result.set_running_or_notify_cancel()  # cannot be cancelled any more
         with self._closing:
             if self._closed:
@@ -132,8 +132,6 @@ class GroupCommit:
             for (_, result), value in zip(batch, results, strict=True):
                 result.set_result(value)
 
-
-T = TypeVar("T")
 
 # First the answer that the run received before, then the newest one that was not rejected, in one statement: a round
 # trip to a database takes as long as the rest. Answers are ordered by id, since a clock may go back.

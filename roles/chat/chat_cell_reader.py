@@ -9,10 +9,10 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import Field, field_validator
 
 from ...documents.chunking import Window, WindowSentence
-from ...models.context_size import WHOLE
+from ...models.context_size import WHOLE, in_batches
 from ..protocols import COLUMN_KINDS, CellReading, ColumnKind, PaperCard, RowReading, StudyReading, TableColumn
 from .chat_reader import merge_sentences
-from .model_answers import ChatRole, StructuredAnswer, in_batches, lowercase, parse_numbers
+from .model_answers import ChatRole, StructuredAnswer, lowercase, parse_numbers
 from .prompt_format import estimate_tokens, fence, one_line, present_lines, present_windows, window_sentences
 
 _MOST_COLUMNS: Final = 8  # proposed when the user names none
@@ -29,8 +29,10 @@ class PlannedColumn(StructuredAnswer):
     asks: str = Field("", description="What stands in a cell.")
     kind: ColumnKind = Field("text", description="The kind of its values.")
     unit: str = Field("", description="The unit of its numbers, or empty.")
-    options: list[str] = Field([], description="The allowed values of a choice.")
-    queries: list[str] = Field([], description="Searches worded as a paper would.")
+    options: tuple[str, ...] = Field((), description="The allowed values of a choice.")
+    queries: tuple[str, ...] = Field((), description="Searches worded as a paper would.")
+
+    _on_one_line = field_validator("name", "asks")(one_line)
 
     @field_validator("kind", mode="before")
     @classmethod
@@ -106,14 +108,7 @@ class ChatCellReader(ChatRole):
         plan = await self.ask([SystemMessage(system), HumanMessage(task)], ColumnPlan)
         if plan is None:
             self.note("The columns were not described: the model gave no valid answer, twice.")
-        planned = [
-            TableColumn(
-                *(one_line(item.name), one_line(item.asks), item.kind, item.unit),
-                options=tuple(item.options),
-                queries=tuple(item.queries),
-            )
-            for item in (plan.columns if plan else [])
-        ]
+        planned = [TableColumn(**item.model_dump()) for item in (plan.columns if plan else [])]
         by_name = {column.name.casefold(): column for column in planned}
         if not names:
             return tuple(by_name.values())[:_MOST_COLUMNS]

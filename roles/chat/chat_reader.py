@@ -19,10 +19,10 @@ from ...documents import Chunk
 from ...documents.chunking import Window, WindowSentence
 from ...documents.figures import PaperFigure
 from ...models.concurrency import gather_all
-from ...models.context_size import WHOLE
+from ...models.context_size import WHOLE, in_batches
 from ...text.words import plain_wording
 from ..protocols import Findings, PaperCard, PassageFinding, Purpose, ScreenedPapers
-from .model_answers import MOST_SENTENCES, ChatRole, StructuredAnswer, in_batches, parse_numbers
+from .model_answers import MOST_SENTENCES, ChatRole, StructuredAnswer, parse_numbers
 from .prompt_format import (
     described_figures,
     estimate_tokens,

@@ -18,12 +18,12 @@ from ...documents import Paper
 from ...documents.figures import PaperFigure
 from ...documents.plain_text import plain_text
 from ...models.concurrency import gather_all
-from ...models.context_size import WHOLE, Room
+from ...models.context_size import WHOLE, Room, in_batches
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
 from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, SectionBrief, Source
 from .judged_passages import shown_sentences
-from .model_answers import ChatRole, CleanStream, NumberedAnswer, extract_answer, in_batches, prose, was_cut_off
+from .model_answers import ChatRole, CleanStream, NumberedAnswer, extract_answer, prose, was_cut_off
 from .prompt_format import (
     EARLIER_TOKENS,
     FRESH_TOKENS,

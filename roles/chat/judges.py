@@ -18,6 +18,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BeforeValidator, Field, create_model, field_validator, model_validator
 
 from ...models.concurrency import gather_all
+from ...models.context_size import in_batches
 from ...text.wordings import weighs_sources
 from ..protocols import CitedClaim, Source, UncitedKind, UncitedSentence, Verdict, VerdictLabel
 from .judged_passages import JudgedPassage
@@ -27,7 +28,6 @@ from .model_answers import (
     StructuredAnswer,
     answer_text,
     build_schema,
-    in_batches,
     json_objects,
     lowercase,
     parse_numbers,

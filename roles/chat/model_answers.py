@@ -11,7 +11,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -89,27 +89,6 @@ def parse_numbers(value: Any) -> list[int]:
 
 
 AnswerT = TypeVar("AnswerT", bound=StructuredAnswer)
-ItemT = TypeVar("ItemT")
-
-
-def in_batches(
-    items: Iterable[ItemT], parts: Callable[[ItemT], Mapping[str, int]], tokens: int, most: int
-) -> Iterator[list[ItemT]]:
-    """Group items, in order, into calls of at most `most` items and about `tokens`, but at least one item.
-
-    `parts` are what an item shows, by name, with its tokens; what several items of a call show counts once.
-    """
-    batch: list[ItemT] = []
-    shown: dict[str, int] = {}
-    for item in items:
-        own = parts(item)
-        if batch and (len(batch) == most or sum({**shown, **own}.values()) > tokens):
-            yield batch
-            batch, shown = [], {}
-        batch.append(item)
-        shown.update(own)
-    if batch:
-        yield batch
 
 
 def log_note(note: str) -> None:

@@ -35,31 +35,19 @@ MAX_WORDS = 45
 _FEWEST_LETTERS = 0.65  # of the words
 _LONGEST_CITATION = 300  # characters, at the end of a sentence
 
-_QUOTABLE: Final = read_rules(__file__, "quotable_rules")
-_LEANING, _UNFIT, _ANNOUNCES = (re.compile(_QUOTABLE[name], re.VERBOSE) for name in ("leaning", "unfit", "announces"))
-_PLAN, _VERB, _CAPTION, _EXISTS = (re.compile(_QUOTABLE[name]) for name in ("plan", "verb", "caption", "exists"))
-_PROCEDURE, _AIMED, _REPORT = (re.compile(_QUOTABLE[name]) for name in ("procedure", "aimed", "report"))
-_POINTER = (  # in brackets: harmless, unlike a sentence about a figure
-    r"\((?:[Ss]ee (?:also )?)?(?:[Ss]uppl\w* )?(?:[Ff]igs?|[Ff]igures?|[Tt]ables?|[Ss]ections?|[Aa]ppendix|[Ss]uppl\w*)\b[^()]{0,60}\)"
-)
-_TRAILING_CITATIONS = re.compile(  # bounded: 300 characters
-    rf"(?:\s*(?:{_POINTER}|\[(?:-?@|\d)[^\[\]]*\](?:\([^()\s]*\))?|\\\[\d[\d\s,;–-]*\\\]|\^\[?\d[\d,\s–-]*\]?\^|<sup>[^<]*</sup>))+(?=\.?$)"
-)
-_POINTERS = re.compile(rf"\s(?![^)@]{{0,80}}@){_POINTER}")  # a key would be quoted
-_QUOTED = re.compile(r'(?<!\w)"([^"“”]{1,60})"(?!\w)')
-_THE_SAME = re.compile(r"\bthe same\b")
+_QUOTABLE: Final = {name: re.compile(rule) for name, rule in read_rules(__file__, "quotable_rules")["patterns"].items()}
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
-# A value or a comparison as reported in papers: "AUROC = 97.4%", "p \\< 0.001".
-_VALUE = re.compile(r"(?<=[\w*])\s?\\?[=<>≤≥≈]\s?(?=[-−+]?\d)")
 
 Genre = Literal["announcement", "procedure", "other"]
 
 
 def genre_of(sentence: str) -> Genre:
     """What a sentence does in its paper: announces or defines something, says what was done, or something else."""
-    if _ANNOUNCES.search(sentence):
+    if _QUOTABLE["announces"].search(sentence):
         return "announcement"
-    done = _AIMED.search(sentence) or (_PROCEDURE.search(sentence) and not _REPORT.search(sentence))
+    done = _QUOTABLE["aimed"].search(sentence) or (
+        _QUOTABLE["procedure"].search(sentence) and not _QUOTABLE["report"].search(sentence)
+    )
     return "procedure" if done else "other"
 
 
@@ -80,7 +68,8 @@ def quotable_passages(chunk_text: str) -> list[QuotablePassage]:
         if body.startswith("**") and body.endswith("**"):  # a statement that its authors set in bold
             body = body[2:-2]
             start += 2
-        trailing = _TRAILING_CITATIONS.search(body, max(0, len(body) - _LONGEST_CITATION))
+        # bounded: 300 characters
+        trailing = _QUOTABLE["trailing_citations"].search(body, max(0, len(body) - _LONGEST_CITATION))
         if trailing:
             body = body[: trailing.start()]
         elif body.endswith("."):
@@ -102,18 +91,26 @@ def is_quotable(sentence: str) -> bool:
     words = plain.split()
     if not MIN_WORDS <= len(words) <= MAX_WORDS or not plain[0].isupper():
         return False
-    if any(rule.match(plain) for rule in (_LEANING, _CAPTION)) or _UNFIT.search(plain) or _PLAN.search(plain):
+    if (
+        any(rule.match(plain) for rule in (_QUOTABLE["leaning"], _QUOTABLE["caption"]))
+        or _QUOTABLE["unfit"].search(plain)
+        or _QUOTABLE["plan"].search(plain)
+    ):
         return False
     if plain.count("(") != plain.count(")") or plain.count("*") % 2 or plain.count("_") % 2:
         return False
     letters = _WORD.findall(plain)
-    return len(letters) >= _FEWEST_LETTERS * len(words) and bool(_VERB.search(" ".join(words[1:])))
+    return len(letters) >= _FEWEST_LETTERS * len(words) and bool(_QUOTABLE["verb"].search(" ".join(words[1:])))
 
 
 def _without_values(sentence: str) -> str:
     """Remove acceptable elements: signs before values, quoted words, openings such as "All", "(Figure 2)"."""
-    plain = _THE_SAME.sub("the", _QUOTED.sub(r"\1", _VALUE.sub(" ", _POINTERS.sub("", sentence))))
-    plain = " ".join((_EXISTS.sub("", plain, count=1) if _EXISTS.match(plain) else plain).split())
+    plain = _QUOTABLE["the_same"].sub(
+        "the", _QUOTABLE["quoted"].sub(r"\1", _QUOTABLE["value"].sub(" ", _QUOTABLE["pointers"].sub("", sentence)))
+    )
+    plain = " ".join(
+        (_QUOTABLE["exists"].sub("", plain, count=1) if _QUOTABLE["exists"].match(plain) else plain).split()
+    )
     return plain[:1].upper() + plain[1:] if sentence[:1].isupper() else plain
 
 

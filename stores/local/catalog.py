@@ -29,25 +29,8 @@ from ...errors import InputError, OtherFormatError
 from ...models.embeddings.protocol import Vector, normalise
 from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
 from ...table_columns import BLOB, SQLITE, TEXT, Column, TypedTable, dump_json, integer, optional, shaped
+from .. import paper_catalog as papers
 from ..folder_home import FolderHome
-from ..paper_catalog import (
-    CATEGORY,
-    CHUNKS,
-    FACTS,
-    NOTE,
-    PAPERS,
-    RECORD_COLUMNS,
-    SECTIONS,
-    STAGED,
-    Change,
-    PaperCatalog,
-    PaperRecord,
-    Rows,
-    chunk_row,
-    paper_row,
-    section_rows,
-    serialize_change,
-)
 from ..store_protocols import VectorKind, VectorStoreError, split_ids
 
 FIGURES: Final = TypedTable(
@@ -64,18 +47,18 @@ def _read_figures(db: sqlite3.Connection, key: str) -> list[tuple[PaperFigure, .
 
 
 SCHEMA_VERSION: Final = 3  # lower ones were never released
-_FACTS: Final = replace(FACTS, name="meta")
-_NOTES: Final = TypedTable("notes", ("key",), {"key": TEXT, "note": NOTE})
+_FACTS: Final = replace(papers.FACTS, name="meta")
+_NOTES: Final = TypedTable("notes", ("key",), {"key": TEXT, "note": papers.NOTE})
 _CHUNKS: Final = replace(
-    CHUNKS,
-    columns={**CHUNKS.columns, "start": integer(), "stop": integer()},
+    papers.CHUNKS,
+    columns={**papers.CHUNKS.columns, "start": integer(), "stop": integer()},
     indexes={"chunks_by_text": "(text_hash)"},
 )
 _BREAKS: Final = Column("whole numbers", lambda value: tuple(map(int, TEXT.decode(value).split())))
 _TEXTS: Final = TypedTable(
     "chunk_texts",
     ("key", "idx"),
-    {"key": TEXT, "idx": integer(), "text": TEXT, "section": TEXT, "parent": TEXT, "category": CATEGORY}
+    {"key": TEXT, "idx": integer(), "text": TEXT, "section": TEXT, "parent": TEXT, "category": papers.CATEGORY}
     | {"level": integer(), "page": optional(integer()), "start": integer(), "stop": integer(), "tokens": integer()}
     | {"page_breaks": _BREAKS},
 )
@@ -84,12 +67,16 @@ _VECTORS: Final = TypedTable(
 )
 # In a file, the version of the figures is in their own table.
 _PAPERS: Final = replace(
-    PAPERS, columns={name: PAPERS.columns[name] for name in PAPERS.stored if name != "figures_version"}
+    papers.PAPERS,
+    columns={name: papers.PAPERS.columns[name] for name in papers.PAPERS.stored if name != "figures_version"},
 )
 _WITH_ROWID: Final = replace(SQLITE, end="")  # for large rows
 SCHEMA: Final = "".join(
     [
-        *(table.create(SQLITE) for table in (_PAPERS, _FACTS, SECTIONS, _CHUNKS, _NOTES, STAGED, FIGURES)),
+        *(
+            table.create(SQLITE)
+            for table in (_PAPERS, _FACTS, papers.SECTIONS, _CHUNKS, _NOTES, papers.STAGED, FIGURES)
+        ),
         *(table.create(_WITH_ROWID) for table in (_TEXTS, _VECTORS)),
     ]
 )
@@ -98,7 +85,7 @@ _INSERT_PAPER: Final = _PAPERS.insert(
 )
 
 
-def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
+def insert_paper(db: sqlite3.Connection, change: papers.Change, record: papers.PaperRecord) -> None:
     import numpy as np
 
     key = change.key
@@ -107,13 +94,13 @@ def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) ->
     if record.figures_version:
         values = (key, record.figures_version, dump_json([asdict(figure) for figure in change.figures]))
         db.execute(FIGURES.insert(), values)
-    db.execute(_INSERT_PAPER, (*paper_row(change, record), "ready"))
-    db.executemany(SECTIONS.insert(), section_rows(change))
+    db.execute(_INSERT_PAPER, (*papers.paper_row(change, record), "ready"))
+    db.executemany(papers.SECTIONS.insert(), papers.section_rows(change))
     db.executemany(
         _CHUNKS.insert(),
         [(key, c.index, int(c.category), c.tokens, text_hash(c.text), c.start, c.end) for c in change.chunks],
     )
-    texts = [(*chunk_row(chunk), " ".join(map(str, chunk.page_breaks))) for chunk in change.chunks]
+    texts = [(*papers.chunk_row(chunk), " ".join(map(str, chunk.page_breaks))) for chunk in change.chunks]
     db.executemany(_TEXTS.insert(), texts)
     blobs = []
     for rows in (change.vectors, change.summary_vector, change.note_vectors):
@@ -128,12 +115,13 @@ _PARTS: Final = ("chunks", "sections", "notes", "figures", "chunk_texts", "vecto
 _STRAY = "key NOT IN (SELECT key FROM papers)"
 
 
-class Catalog(PaperCatalog):
+class Catalog(papers.PaperCatalog):
     """The catalog's SQLite file: one connection, guarded by a lock, so that threads can share it."""
 
     _FACTS = _FACTS
     _RECORDS = (
-        f"SELECT {RECORD_COLUMNS}, note, CASE WHEN figures.key IS NULL THEN '' ELSE version END AS version, state"
+        f"SELECT {papers.RECORD_COLUMNS}, note,"
+        " CASE WHEN figures.key IS NULL THEN '' ELSE version END AS version, state"
         " FROM papers LEFT JOIN notes USING (key) LEFT JOIN figures USING (key) WHERE state IS NOT 'indexing'"
     )
     _READY_CHUNKS = "(SELECT c.* FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready')"
@@ -205,11 +193,11 @@ class Catalog(PaperCatalog):
 
     def categories(self) -> dict[str, bytes]:
         """The category of each chunk of the ready papers, by key: one byte per chunk, in order."""
-        rows = self._read(CHUNKS, f"SELECT key, idx, category FROM {self._READY_CHUNKS} ORDER BY key, idx")
+        rows = self._read(papers.CHUNKS, f"SELECT key, idx, category FROM {self._READY_CHUNKS} ORDER BY key, idx")
         return {key: bytes(kind for _, _, kind in of_paper) for key, of_paper in groupby(rows, key=itemgetter(0))}
 
-    def stage(self, changes: Iterable[Change]) -> None:
-        rows = [(change, serialize_change(change)) for change in changes]
+    def stage(self, changes: Iterable[papers.Change]) -> None:
+        rows = [(change, papers.serialize_change(change)) for change in changes]
         for change, _ in rows:
             self._put_images(change.images)
         with self._change_papers() as db:
@@ -218,7 +206,7 @@ class Catalog(PaperCatalog):
                 if db.execute("UPDATE papers SET state = 'indexing' WHERE key = ?", (change.key,)).rowcount:
                     continue
                 if change.record is not None:
-                    db.execute(_INSERT_PAPER, (*paper_row(change, change.record), "indexing"))
+                    db.execute(_INSERT_PAPER, (*papers.paper_row(change, change.record), "indexing"))
 
     def strays(self) -> set[str]:
         keys = {name: TypedTable(name, ("key",), {"key": TEXT}) for name in _PARTS}
@@ -234,10 +222,10 @@ class Catalog(PaperCatalog):
     def listed_counts(self, key: str) -> tuple[int, int]:
         """How many chunks of a paper the catalog lists, and how many passages its note has, ready or not."""
         notes = self._read(_NOTES, "SELECT key, note FROM notes WHERE key = ?", (key,))
-        chunks = self._read(CHUNKS, "SELECT idx FROM chunks WHERE key = ?", (key,))
+        chunks = self._read(papers.CHUNKS, "SELECT idx FROM chunks WHERE key = ?", (key,))
         return len(chunks), sum(len(note.spans) for _, note in notes)
 
-    def commit(self, changes: Iterable[Change]) -> None:
+    def commit(self, changes: Iterable[papers.Change]) -> None:
         """Mark staged changes as done in one transaction: each paper is ready, or gone."""
         before: set[str] = set()
         with self._change_papers() as db:
@@ -254,7 +242,7 @@ class Catalog(PaperCatalog):
         rows = self._read(FIGURES, f"SELECT f.key, f.figures {_READY} AND f.key = ?", (key,))
         return rows[0][1] if rows else ()
 
-    def figures_by_paper(self) -> Rows:
+    def figures_by_paper(self) -> papers.Rows:
         return self._read(FIGURES, f"SELECT f.key, f.figures {_READY} ORDER BY f.key")
 
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
@@ -301,7 +289,9 @@ class Catalog(PaperCatalog):
     def _images(self) -> list[tuple[str, str]]:
         """The images to which papers and staged changes refer, each with the paper's key."""
         figures = self._read(FIGURES, "SELECT key, figures FROM figures")
-        figures += [(key, change.figures) for key, change in self._read(STAGED, "SELECT key, change FROM staged")]
+        figures += [
+            (key, change.figures) for key, change in self._read(papers.STAGED, "SELECT key, change FROM staged")
+        ]
         return [(key, figure.image_hash) for key, listed in figures for figure in listed if figure.image_hash]
 
     def read_chunks(self, ids: Iterable[str]) -> dict[str, Chunk]:

@@ -17,9 +17,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
-from ...documents import Chunk, text_hash
+from ...documents import text_hash
 from ..paper_catalog import Change, serialize_change
 from ..postgres.database import increment_revision
 from ..postgres.postgres_catalog import STAGED_IMAGE, PostgresCatalog, drop_images, write_images
@@ -27,6 +28,7 @@ from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
 from .milvus_rows import CHUNKS, PAPERS, MilvusRows, Sparse, index_chunk, index_texts
 
 FIELDS = TEXT, SECTION = 0, 1
+Terms = Mapping[int, Counter[str]]  # how often a chunk has each term, by field
 _FIELD_WEIGHTS: Final = {TEXT: 1.0, SECTION: SECTION_WEIGHT}
 _DIMENSIONS: Final = 2**32 - 2  # the last one below Milvus's limit is for chunks without a term
 _NO_TERM: Final = {_DIMENSIONS: 1.0}
@@ -51,13 +53,13 @@ def dimension(term: str, field: int) -> int:
     return zlib.crc32(f"{field}{term}".encode()) % _DIMENSIONS
 
 
-def field_texts(chunk: Chunk) -> dict[int, str]:
-    """The texts of a chunk that are searched, by field."""
-    return {TEXT: chunk.text, SECTION: f"{chunk.parent} {chunk.section}"}
+def count_terms(text: str, parent: str, section: str) -> Terms:
+    """How often a chunk has each term."""
+    return {TEXT: Counter(analyze(text)), SECTION: Counter(analyze(f"{parent} {section}"))}
 
 
-def chunk_vector(terms: Mapping[int, Counter[str]], means: Mapping[int, float]) -> Sparse:
-    """The weights of a chunk's terms, by field; `means` are the usual lengths of the fields."""
+def chunk_vector(terms: Terms, means: Mapping[int, float]) -> Sparse:
+    """The weights of a chunk's terms; `means` are the usual lengths of the fields."""
     vector: Sparse = {}
     for field, counts in terms.items():
         length = K1 * (1 - B + B * counts.total() / means[field])
@@ -76,25 +78,9 @@ def query_vector(counts: Mapping[tuple[str, int], int], sums: Mapping[int, Field
     return vector
 
 
-class WordCounts:
-    """The words of papers: how many chunks have each term, and how many terms there are."""
-
-    def __init__(self, chunks: Sequence[tuple[str, Mapping[int, Counter[str]]]] = ()) -> None:
-        self._chunks = list(chunks)
-
-    def add(self, key: str, terms: Mapping[int, Counter[str]]) -> None:
-        """Count a chunk of a paper, with how often it has each term, by field."""
-        self._chunks.append((key, terms))
-
-    def of(self, keys: Collection[str]) -> WordCounts:
-        return WordCounts([chunk for chunk in self._chunks if chunk[0] in keys])
-
-    def chunks_with(self, field: int) -> Counter[str]:
-        return Counter(term for _, terms in self._chunks for term in terms[field])
-
-    def sums(self) -> dict[int, FieldSum]:
-        count = len(self._chunks)
-        return {field: FieldSum(count, sum(terms[field].total() for _, terms in self._chunks)) for field in FIELDS}
+def sum_fields(chunks: Sequence[Terms]) -> dict[int, FieldSum]:
+    """The numbers of these chunks and of their terms, by field."""
+    return {field: FieldSum(len(chunks), sum(terms[field].total() for terms in chunks)) for field in FIELDS}
 
 
 def write_papers(
@@ -102,33 +88,31 @@ def write_papers(
     versions: Mapping[str, int],
     rows: MilvusRows,
     means_of: Callable[[Mapping[int, FieldSum]], Mapping[int, float]],
-) -> WordCounts:
-    """Write the rows of the papers that changes add, replacing equal ones, and count their words.
+) -> dict[str, list[Terms]]:
+    """Write the rows of the papers that changes add, replacing equal ones; returns the terms of their chunks by key.
 
     A change without a version is left out; `means_of` gives the mean lengths.
     """
     added = [change for change in changes if change.record is not None and change.key in versions]
-    words = WordCounts()
-    terms: dict[str, dict[int, Counter[str]]] = {}  # by chunk
-    for change in added:
-        for chunk in change.chunks:
-            terms[chunk.id] = {field: Counter(analyze(text)) for field, text in field_texts(chunk).items()}
-            words.add(change.key, terms[chunk.id])
+    terms = {
+        change.key: [count_terms(chunk.text, chunk.parent, chunk.section) for chunk in change.chunks]
+        for change in added
+    }
     if not added:
-        return words
-    means = means_of(words.sums())
+        return terms
+    means = means_of(sum_fields([*chain.from_iterable(terms.values())]))
     rows.create(len(added[0].summary_vector))
     rows.put(
         CHUNKS,
         [
-            index_chunk(versions[change.key], chunk, text_hash(chunk.text), row, chunk_vector(terms[chunk.id], means))
+            index_chunk(versions[change.key], chunk, text_hash(chunk.text), row, chunk_vector(words, means))
             for change in added
-            for chunk, row in zip(change.chunks, change.vectors, strict=True)
+            for chunk, row, words in zip(change.chunks, change.vectors, terms[change.key], strict=True)
         ],
     )
     texts = (index_texts(versions[change.key], change.summary_vector, change.note_vectors) for change in added)
     rows.put(PAPERS, [row for of_paper in texts for row in of_paper])
-    return words
+    return terms
 
 
 _USED: Final = "milvus"  # the fact with the library's name in Milvus
@@ -166,8 +150,10 @@ class MilvusCatalog(PostgresCatalog):
     def staged_versions(self, keys: Collection[str]) -> dict[str, int]:
         return dict(self.rows("SELECT key, version FROM staged WHERE key = ANY(%s)", (sorted(keys),)))
 
-    def commit(self, changes: Sequence[Change], versions: Mapping[str, int], words: WordCounts) -> None:
-        """Make staged changes visible in one transaction, given the versions of their rows in Milvus and their words.
+    def commit(
+        self, changes: Sequence[Change], versions: Mapping[str, int], terms: Mapping[str, Sequence[Terms]]
+    ) -> None:
+        """Make staged changes visible in one transaction, given the versions of their rows in Milvus and their terms.
 
         Those that another process has committed while this one was disconnected are left out.
         """
@@ -176,17 +162,14 @@ class MilvusCatalog(PostgresCatalog):
         with self.database.transaction() as connection:
             increment_revision(connection)
             still = sorted(row[0] for row in connection.execute(query, (keys, list(versions.values()))).fetchall())
-            stored = WordCounts()
-            query = "SELECT key, text, parent, section FROM chunks WHERE key = ANY(%s)"
-            for key, text, parent, section in connection.execute(query, (still,)).fetchall():
-                stored.add(key, {TEXT: Counter(analyze(text)), SECTION: Counter(analyze(f"{parent} {section}"))})
-            add_counts(connection, stored, -1)
+            query = "SELECT text, parent, section FROM chunks WHERE key = ANY(%s)"
+            add_counts(connection, [count_terms(*row) for row in connection.execute(query, (still,)).fetchall()], -1)
             connection.execute("INSERT INTO outdated SELECT version FROM searched WHERE key = ANY(%s)", (still,))
             connection.execute("DELETE FROM searched WHERE key = ANY(%s)", (still,))
             added = self._replace(connection, [change for change in changes if change.key in still])
             new = [(change.key, versions[change.key]) for change in added]
             connection.cursor().executemany("INSERT INTO searched VALUES (%s, %s)", new)
-            add_counts(connection, words.of({key for key, _ in new}), 1)
+            add_counts(connection, [words for key, _ in new for words in terms[key]], 1)
 
     def outdated(self) -> list[int]:
         """The versions whose rows should be deleted from Milvus."""
@@ -220,10 +203,10 @@ class MilvusCatalog(PostgresCatalog):
         rows = self.rows("SELECT field, chunks, terms FROM word_sums")
         return {TEXT: FieldSum(), SECTION: FieldSum()} | {row[0]: FieldSum(int(row[1]), int(row[2])) for row in rows}
 
-    def add_words(self, words: WordCounts) -> None:
-        """Add the words of papers that were not counted yet."""
+    def add_words(self, chunks: Iterable[Terms]) -> None:
+        """Add the words of chunks that were not counted yet."""
         with self.database.transaction() as connection:
-            add_counts(connection, words, 1)
+            add_counts(connection, list(chunks), 1)
 
     def clear_words(self) -> None:
         """Reset the word counts, and make the current mean lengths the ones that weights assume."""
@@ -253,10 +236,10 @@ def _means(sums: Mapping[int, FieldSum]) -> str:
     return json.dumps([sums[TEXT].mean, sums[SECTION].mean])
 
 
-def add_counts(connection: Any, words: WordCounts, sign: int) -> None:
-    """Add word counts to those of the library, or subtract them."""
-    for field, total in words.sums().items():
-        counts = sorted(words.chunks_with(field).items())
+def add_counts(connection: Any, chunks: Sequence[Terms], sign: int) -> None:
+    """Add the words of chunks to the counts of the library, or subtract them."""
+    for field, total in sum_fields(chunks).items():
+        counts = sorted(Counter(term for terms in chunks for term in terms[field]).items())
         connection.execute(
             "INSERT INTO word_counts SELECT term, %s, chunks"
             " FROM unnest(%s::text[], %s::bigint[]) AS new (term, chunks)"

@@ -14,6 +14,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from ...documents import Chunk, chunk_id
@@ -163,7 +164,8 @@ class MilvusWords(protocols.WordIndex):
             self._catalog.number(keys)
             stored = filter(None, (protocols.read_change(records[key], self._stores.vectors) for key in keys))
             versions = self._stores.versions().by_key
-            self._catalog.add_words(write_papers(stored, versions, self._stores.rows(), self._catalog.means))
+            terms = write_papers(stored, versions, self._stores.rows(), self._catalog.means)
+            self._catalog.add_words(chain.from_iterable(terms.values()))
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
         versions = self._stores.versions()
@@ -235,8 +237,8 @@ class MilvusStores(LibraryStores):
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Write staged changes to Milvus, commit them, and delete the rows that they replace; idempotent."""
         versions = self.catalog.staged_versions([change.key for change in changes])
-        words = write_papers(changes, versions, self.rows(), self.catalog.means)
-        self.catalog.commit(changes, versions, words)
+        terms = write_papers(changes, versions, self.rows(), self.catalog.means)
+        self.catalog.commit(changes, versions, terms)
         self._drop_outdated()
 
     def _drop_outdated(self) -> None:

@@ -215,3 +215,20 @@ def test_libreoffice_opens_and_saves_it_and_the_fields_survive(
         assert _texts_of(library, run)[1] == before
         assert imported["counts"]["kept"] >= 0.95 * len(imported["sentences"]), imported["counts"]
         assert export(library, run, "docx", out=tmp_path / "back")["files"]
+
+
+def test_new_numbers_and_words_that_an_older_copy_takes_back_are_named(
+    paper: tuple[Path, str], citeloom: Citeloom, tmp_path: Path
+) -> None:
+    home, _run = paper
+    file = tmp_path / "out" / "paper.md"
+    original = file.read_text("utf-8")
+    assert "from 0.118 to 0.052" in original and "eight test wearers" in original
+    edited = original.replace("from 0.118 to 0.052", "from 0.118 to 0.025").replace("eight test wearers", "six wearers")
+    file.write_text(edited, "utf-8")
+    done = citeloom("import", file, "--home", home)
+    assert done.code == 0 and "Numbers that the run does not have there: 0.025 (" in done.err and "six (" in done.err
+    file.write_text(original, "utf-8")
+    done = citeloom("import", file, "--home", home)
+    assert done.code == 0 and "You had edited what is as the run wrote it again: " in done.err
+    assert "Warning" not in citeloom("import", file, "--home", home).err

@@ -233,6 +233,24 @@ def test_the_text_of_each_format_is_checked(
         assert done.code == 4, f"{what}: {done.err}"
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("limited by eight test wearers", "limited by nine test wearers"),
+        ("limited by eight test wearers", "limited by one test wearer"),
+        ("Five pooled seeds", "15 pooled seeds"),
+        ("43 to 66 per cent includes", "43 to 67 per cent include"),
+    ],
+)
+def test_a_changed_number_is_wrong_in_words_too(
+    citeloom: Citeloom, exported: Path, home: Path, tmp_path: Path, old: str, new: str
+) -> None:
+    file = shutil.copytree(exported, tmp_path / "files") / "discussion.md"
+    assert _edit(file, old, new)
+    done = citeloom("verify", file, "--home", home)
+    assert done.code == 4 and "differs from the run in its numbers" in done.out, done.out + done.err
+
+
 def test_an_untouched_file_holds_with_long_keys_and_addresses_in_the_references(
     citeloom: Citeloom, tmp_path: Path
 ) -> None:

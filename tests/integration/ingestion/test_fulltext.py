@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,12 +17,12 @@ from citeloom.ingestion.ingest import ingest, remove_all
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.fulltext import FullText
-from citeloom.stores.store_protocols import FullTextError
+from citeloom.stores.store_protocols import FullTextError, TextScope
 from citeloom.stores.text_analysis import analyze
 
 
-def found(library: Library, query: str, k: int = 5, **scope: object) -> list[str]:
-    return [name for name, _ in library.matching(analyze(query), k, **scope)]  # type: ignore[arg-type]
+def found(library: Library, query: str, k: int = 5, **limits: Any) -> list[str]:
+    return [name for name, _ in library.matching(analyze(query), k, TextScope(**limits))]
 
 
 def problems(library: Library) -> list[str]:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from citeloom.api.agent_tools import with_fields
 from citeloom.api.run_options import QuestionOptions, shown_options
 from citeloom.api.running import RunOptions, aresearch
-from citeloom.commands.options import takes_options
+from citeloom.commands.options import as_command
 from citeloom.errors import InputError
 from citeloom.server.request_models import ResearchBody
 
@@ -27,7 +27,7 @@ def given_options(arguments: list[str]) -> QuestionOptions:
     app = typer.Typer()
 
     @app.command()
-    @takes_options(options=QuestionOptions)
+    @as_command
     def ask(*, options: QuestionOptions) -> None:
         """Ask."""
         found.append(options)
@@ -62,9 +62,7 @@ def test_a_tool_takes_what_a_body_takes() -> None:
     async def ask(*, asked: ResearchBody) -> None:
         """Ask."""
 
-    assert inspect.signature(with_fields(ask, asked=ResearchBody)).parameters.keys() == {
-        item.name for item in fields(ResearchBody)
-    }
+    assert inspect.signature(with_fields(ask)).parameters.keys() == {item.name for item in fields(ResearchBody)}
 
 
 def test_python_takes_the_options_of_the_command_line() -> None:

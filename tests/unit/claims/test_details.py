@@ -12,7 +12,7 @@ from citeloom.claims.claim_passages import NearSentence, SentenceIndex
 from citeloom.claims.claim_verdicts import uncited_kind
 from citeloom.claims.detail_checks import number_faults, quote_faults, whole_source, wording_faults
 from citeloom.claims.manuscript import ListedReference
-from citeloom.claims.reference_entries import differing, near_keys, parse_listed
+from citeloom.claims.reference_entries import LibraryMatcher, differing, near_keys, parse_listed
 from citeloom.documents import Category, Chunk, Paper
 from citeloom.documents.paper_names import family_name
 from citeloom.experiment import Experiment
@@ -188,6 +188,25 @@ def test_an_entry_differs_where_a_reader_would_say_so(case: dict[str, Any]) -> N
 def test_authors_are_shown_from_the_first_that_differs(other: str, shown: tuple[str, str]) -> None:
     one = Paper("a", "Looms", ("Abdullah", "Hedley", "Chan", "Lam"))
     assert differing(one, Paper("b", "Looms", tuple(other.split()))) == {"authors": shown}
+
+
+@pytest.mark.parametrize(
+    ("title", "year", "found"),
+    [
+        ("On the looms: a study", 2020, True),
+        ("Of all the north: a study of weavers", 2020, True),
+        ("On the looms of all the north", 2020, True),
+        ("On the looms", 2020, False),
+        ("Weavers of the south", 2020, False),
+        ("Of all the north", 2015, False),
+    ],
+)
+def test_an_entry_with_a_shortened_title_is_the_paper_of_its_authors_and_year(
+    title: str, year: int, found: bool
+) -> None:
+    library = [Paper("lee", "On the looms of all the north: a study of weavers", ("Ann Lee", "Bo Ek"), 2020)]
+    entry = Paper("L20", title, ("A. Lee", "B. Ek"), year)
+    assert LibraryMatcher(library).match(entry) == ("lee" if found else "")
 
 
 @pytest.mark.parametrize(

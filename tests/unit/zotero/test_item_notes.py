@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from citeloom.zotero.item_entry import html_text, item_note
-from citeloom.zotero.zotero_records import Annotation, ItemNote
+from citeloom.zotero.zotero_records import Record, build_content
 
 
 @pytest.mark.parametrize(
@@ -35,12 +35,19 @@ def test_a_large_picture_does_not_push_the_text_out() -> None:
 
 
 def test_notes_by_age_then_marks_by_page() -> None:
-    notes = [ItemNote("B", "I", "<p>later</p>", "2024-02"), ItemNote("A", "I", "<p>first</p>", "2024-01")]
-    marks = [
-        Annotation("C", "F", "on  nine", "", "9", "00009"),
-        Annotation("D", "F", "on two", "my remark", "2", "00002"),
-        Annotation("E", "F", "", "a comment", "", "00003"),
-        Annotation("G", "F", "", "", "4", "00004"),
-    ]
-    assert item_note(notes, marks) == ("first\n\nlater\n\np. 2: “on two” – my remark\n\na comment\n\np. 9: “on nine”")
-    assert item_note([ItemNote("A", "I", "<p> </p>")], []) == ""
+    records: dict[str, Record] = {
+        "I": {"itemType": "book"},
+        "F": {"itemType": "attachment", "parentItem": "I"},
+        "B": {"itemType": "note", "parentItem": "I", "note": "<p>later</p>", "dateAdded": "2024-02"},
+        "A": {"itemType": "note", "parentItem": "I", "note": "<p>first</p>", "dateAdded": "2024-01"},
+        "C": {"annotationText": "on  nine", "annotationPageLabel": "9", "annotationSortIndex": "00009"},
+        "D": {"annotationText": "on two", "annotationComment": "my remark", "annotationPageLabel": "2"},
+        "E": {"annotationComment": "a comment", "annotationSortIndex": "00003"},
+        "G": {"annotationPageLabel": "4", "annotationSortIndex": "00004", "annotationText": None},
+    }
+    marks = {key: {"itemType": "annotation", "parentItem": "F", **records[key]} for key in "CDEG"}
+    content = build_content(records | marks)
+    note = item_note(content.notes["I"], content.annotations["F"])
+    assert note == "first\n\nlater\n\np. 2: “on two” – my remark\n\na comment\n\np. 9: “on nine”"
+    blank = build_content({"I": records["I"], "A": {**records["A"], "note": "<p> </p>"}})
+    assert item_note(blank.notes["I"], []) == ""

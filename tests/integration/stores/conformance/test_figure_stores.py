@@ -15,6 +15,7 @@ from citeloom.models.embeddings.protocol import encode_vector
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library, UnknownPaperError
 from citeloom.stores.paper_catalog import Change, removal
+from citeloom.stores.store_protocols import TextScope
 from citeloom.stores.text_analysis import analyze
 from tests.support.word_embedding import WordEmbedding
 
@@ -97,7 +98,7 @@ def test_words_of_a_description_find_the_chunk_of_the_caption(library: Library) 
     )
     library.catalog.describe("a", [described])
     assert [name for name, _ in library.matching(analyze("zebra"), 5)] == ["a:00000"]
-    assert library.matching(analyze("zebra"), 5, keys=["b"]) == []
+    assert library.matching(analyze("zebra"), 5, TextScope(["b"])) == []
 
 
 def test_the_next_search_finds_what_another_process_has_described(open_library: Callable[[], Library]) -> None:

@@ -12,6 +12,7 @@ from citeloom.documents.types import Note
 from citeloom.ingestion.doctor import examine
 from citeloom.stores.library import Library, UnknownPaperError
 from citeloom.stores.paper_catalog import Change, PaperRecord, removal
+from citeloom.stores.store_protocols import TextScope
 from citeloom.stores.text_analysis import analyze
 from tests.support.word_embedding import WordEmbedding
 
@@ -107,13 +108,13 @@ def test_nearest_chunks_come_with_their_cosines(library: Library) -> None:
     cosines = library.cosines(query, [*(name for _, name in expected), "nobody:00000"])
     assert cosines == pytest.approx({name: score for score, name in expected}, abs=1e-5)
     assert [name for name, _ in library.nearest_ids(query, 2)] == [name for _, name in expected[:2]]
-    assert {name for name, _ in library.nearest_ids(query, 9, years=(2021, 2021))} == {
+    assert {name for name, _ in library.nearest_ids(query, 9, TextScope(years=(2021, 2021)))} == {
         "seed2021:00000",
         "seed2021:00001",
     }
-    abstracts = library.nearest_ids(query, 9, categories=[Category.ABSTRACT], keys=["loom2020"])
+    abstracts = library.nearest_ids(query, 9, TextScope(["loom2020"], [Category.ABSTRACT]))
     assert [name for name, _ in abstracts] == ["loom2020:00000"]
-    assert library.nearest_ids(query, 0) == library.nearest_ids(query, 3, keys=[]) == []
+    assert library.nearest_ids(query, 0) == library.nearest_ids(query, 3, TextScope([])) == []
 
 
 def test_equal_texts_of_several_papers_are_ordered_by_id(library: Library) -> None:
@@ -132,9 +133,11 @@ def test_words_find_texts_and_section_titles(library: Library) -> None:
     titles = library.matching(analyze("weaving"), 9)
     assert titles[0][0] == "loom2020:00000", "a word of the text counts more than one of a title"
     assert {name for name, _ in titles} == {"loom2020:00000", "loom2020:00001", "loom2020:00002", "seed2021:00001"}
-    assert library.matching(analyzed, 9, keys=["seed2021"]) == []
-    assert library.matching(analyzed, 9, ids=["loom2020:00001"])[0][0] == "loom2020:00001"
-    assert [name for name, _ in library.matching(analyzed, 9, categories=[Category.ABSTRACT])] == ["loom2020:00000"]
+    assert library.matching(analyzed, 9, TextScope(["seed2021"])) == []
+    assert library.matching(analyzed, 9, TextScope(ids=["loom2020:00001"]))[0][0] == "loom2020:00001"
+    assert [name for name, _ in library.matching(analyzed, 9, TextScope(categories=[Category.ABSTRACT]))] == [
+        "loom2020:00000"
+    ]
     assert library.matching([], 9) == library.matching(["nowhere"], 9) == []
 
 

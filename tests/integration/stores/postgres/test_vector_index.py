@@ -14,6 +14,7 @@ from citeloom.settings.addresses import parse_home
 from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.paper_catalog import Change
+from citeloom.stores.store_protocols import TextScope
 from tests.support.made_papers import carry_out, change
 from tests.support.word_embedding import DIMENSIONS, WordEmbedding
 
@@ -64,10 +65,10 @@ def test_filters_leave_as_many_as_there_are(library: Library) -> None:
     carry_out(library, made())
     vector = WordEmbedding().vector("anything")
     some = [f"paper{number:02d}" for number in range(4)]
-    found = library.nearest_ids(vector, 150, keys=some, categories=[Category.METHOD])
+    found = library.nearest_ids(vector, 150, TextScope(some, [Category.METHOD]))
     assert len(found) == 150
     assert {name.partition(":")[0] for name, _ in found} == set(some)
-    assert library.nearest_ids(vector, 5, categories=[Category.ABSTRACT]) == []
+    assert library.nearest_ids(vector, 5, TextScope(categories=[Category.ABSTRACT])) == []
 
 
 def test_a_changed_paper_leaves_the_index(library: Library) -> None:
