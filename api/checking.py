@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -53,6 +54,7 @@ from ..claims.text_check import (
     elsewhere_records,
 )
 from ..documents.sandbox import in_thread
+from ..errors import InputError
 from ..experiment import Experiment, load_experiment
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
@@ -308,8 +310,14 @@ async def acheck_prose(
         entries = Path(folder) / "references.bib"
         if bib.strip():
             await asyncio.to_thread(entries.write_text, bib, encoding="utf-8", errors="replace")
-        result = await acheck_text(session, file, bib=entries if bib.strip() else None, **options)
-        return {**result, "file": file.name}
+        here = f"{folder}{os.sep}"
+        try:
+            result = await acheck_text(session, file, bib=entries if bib.strip() else None, **options)
+        except InputError as error:
+            error.message = error.message.replace(here, "")
+            raise
+        warnings = [warning.replace(here, "") for warning in result["warnings"]]
+        return {**result, "file": file.name, "warnings": warnings}
 
 
 check_claims = blocking(acheck_claims)

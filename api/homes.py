@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from ..errors import CiteloomError
 from ..settings.addresses import parse_home
-from ..settings.config import EXTRACTIVE, LOCAL_EMBEDDING, Settings, load_settings
+from ..settings.config import Settings, load_settings
 from ..settings.key_trust import shown_address
 from ..stores.folder_home import configured_home, find_home, readable_home
 from ..stores.home import Home
-from ..tools.scope import plain_question, require_words
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -137,24 +134,3 @@ class _Opening:
 def aopen_library(home: Path | str | None = None, **options: Unpack[OpenOptions]) -> _Opening:
     """`open_library` for async code: `async with aopen_library() as library`, or `library = await aopen_library()`."""
     return _Opening(lambda: open_library(home, **options))
-
-
-def load_early(settings: Settings, purpose: Literal["search", "answer"]) -> None:
-    """Begin to load the bundled models that a search, or an answer without a chat model, will use."""
-    local = settings.embedding_model == LOCAL_EMBEDDING and settings.retrieval_mode != "bm25"
-    extractive = purpose == "answer" and settings.chat_model == EXTRACTIVE
-
-    def load() -> None:
-        from ..models.embeddings.bundled_models import EMBEDDER, RERANKER, load_session, load_tokenizer
-
-        with suppress(CiteloomError, OSError, RuntimeError):
-            for model in [EMBEDDER] * local + [RERANKER] * extractive:
-                load_session(model)
-                load_tokenizer(model)
-            if extractive and not settings.csl:
-                from ..citations.references import read_style
-
-                read_style(None)
-
-    if local or extractive:
-        threading.Thread(target=load, name="citeloom-early").start()

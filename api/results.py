@@ -15,6 +15,7 @@ from ..documents.figures import FigureKind
 from ..drafts.person_questions import QuestionDetail, QuestionField
 from ..runs.imported_text import ImportedSentence
 from ..runs.result_record import UsageRecord
+from ..stores.evidence_table_register import TableColumnRecord
 from ..tools.paper_search import FigureOfPassage
 
 
@@ -455,17 +456,6 @@ class CellRecord(PlacedWords):
     alternatives: Annotated[list[dict[str, Any]], Meaning("Further values that the paper states for the same thing.")]
     searched: Annotated[list[str], Meaning("The searches in the paper before nothing was found.")]
     revision: Annotated[int, Meaning("To be given with an edit, which is refused if the cell has changed since.")]
-
-
-class TableColumnRecord(TypedDict):
-    """A column of an evidence table: what it asks of each study."""
-
-    name: str
-    asks: str
-    kind: str
-    unit: str
-    options: list[str]
-    queries: list[str]
 
 
 class StudyRow(TitledPaper):

@@ -15,8 +15,8 @@ from operator import attrgetter
 from typing import Final
 
 from ..documents import Evidence
-from ..documents.blocks import is_table_rule
 from ..documents.marker_escaping import as_written
+from ..documents.plain_text import is_table_rule
 from ..roles.extractive.passage_details import has_details
 from ..roles.protocols import DecidingSpan, Source, Verdict, VerdictLabel
 from ..settings.config import CitationStyle

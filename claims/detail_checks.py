@@ -22,7 +22,7 @@ from ..citations.markers import MARKER, is_quotation, is_verbatim, quoted_spans
 from ..documents import Category, Chunk, Paper
 from ..experiment import Experiment
 from ..roles.protocols import Source
-from ..text.words import is_stop, read_rules, shorten, split_words, stem
+from ..text.words import is_stop, one_line, read_rules, shorten, split_words, stem
 from .claim_passages import SAME_MATTER, SAME_WORDS, SHOWN_WORDS, ClaimPassage, NearSentence, content_words
 from .claim_records import FaultRecord, fault
 from .manuscript import ManuscriptSentence
@@ -37,10 +37,8 @@ _UNITS: Final = MappingProxyType(
         for spelling in unit.split("|")
     }
 )
-_PERCENT_POINTS: Final = re.compile(r"[ \u00a0\u202f]?percentage[ \u00a0]points?\b")
-_UNIT_BEHIND: Final = re.compile(r"[ \u00a0\u2009\u202f-]?(\\?%|\u2030|[A-Za-z\u00b5]{1,12})(?![A-Za-z\u00b5/])")
-FIRST_PERSON: Final = re.compile(r"\b(?:we|our|ours|us|I|my)\b")  # a sentence's numbers may be its authors' own
-_SPACES: Final = re.compile(r"\s+")
+_DETAILS: Final = {name: re.compile(rule) for name, rule in _RULES["details"].items()}
+FIRST_PERSON: Final = _DETAILS["first_person"]
 _LONGEST_SENTENCE: Final = 2_000  # characters in which names are looked for
 
 
@@ -144,12 +142,9 @@ def _other_count(text: str, number: Number, sources: Sequence[str], said: NearSe
     return next(iter(others), "")
 
 
-_THINGS: Final = re.compile(r"[\s\u00a0-]{1,2}([^\W\d_]{3,30})[\s/-]([^\W\d_]{3,30})")
-
-
 def _things(text: str, number: Number) -> tuple[str, str] | None:
     """The two words after a number, if they name what it counts."""
-    found = _THINGS.match(text, number.end)
+    found = _DETAILS["things"].match(text, number.end)
     if found is None or _unit(found[1]) or any(is_stop(word) for word in split_words(f"{found[1]} {found[2]}")):
         return None
     return found[1].casefold(), found[2].casefold()
@@ -219,7 +214,7 @@ def _same_value(number: Number, given: Number) -> bool:
 
 
 def _with_unit(text: str, number: Number) -> str:
-    behind = _UNIT_BEHIND.match(text, number.end)
+    behind = _DETAILS["unit_behind"].match(text, number.end)
     unit = behind[0] if behind and _unit(behind[1]) else ""
     return f"{text[number.start : number.end]}{unit}"
 
@@ -230,11 +225,11 @@ def _unit(written: str) -> tuple[int, str] | None:
 
 
 def _unit_after(text: str, number: Number) -> tuple[tuple[int, str] | None, str]:
-    if _PERCENT_POINTS.match(text, number.end):
+    if _DETAILS["percent_points"].match(text, number.end):
         return _UNITS["%"], ""
     if text[number.end - 1 : number.end] == "%":
         return _UNITS["%"], "%"
-    behind = _UNIT_BEHIND.match(text.replace("\u03bc", "\u00b5"), number.end)
+    behind = _DETAILS["unit_behind"].match(text.replace("\u03bc", "\u00b5"), number.end)
     return (_unit(behind[1]), behind[0]) if behind else (None, "")
 
 
@@ -293,11 +288,10 @@ def _stands_alike(text: str, number: Number, sources: Sequence[str], said: NearS
 _SHARED_WORDS: Final = 2
 _PARTICULAR: Final = 3  # digits
 _QUALIFIED: Final = Decimal("0.12")
-_NOUN: Final = re.compile(r"[\s\u00a0-]{0,2}(?:\[E\d+\]\s?)?([^\W\d_]{2,30})")
 
 
 def _noun(text: str, number: Number) -> str:
-    found = _NOUN.match(text, number.end)
+    found = _DETAILS["noun"].match(text, number.end)
     return stem(found[1].casefold()) if found else ""
 
 
@@ -327,7 +321,7 @@ def name_faults(
         if not named or any(source.is_named(authors, True, matched_year(match)) for source in named):
             continue
         hint = " Another entry of the list has this name." if any(o.is_named(authors, True, "") for o in others) else ""
-        names = _SPACES.sub(" ", match[0])
+        names = one_line(match[0])
         yield fault("name-differs", f"{names} is named, but the citation next to it names other authors.{hint}")
 
 
@@ -343,23 +337,16 @@ def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
     found: list[FaultRecord] = []
     for start, end in quoted_spans(plain):
         words = plain[start:end]
-        if not is_quotation(words) or _TITLED.search(plain, 0, start):
+        if not is_quotation(words) or _DETAILS["titled"].search(plain, 0, start):
             continue
         if whole and not any(is_verbatim(words, source.text) for source in whole):
             found.append(fault("quote-differs", f"{shorten(words)} is not in the cited paper word for word."))
     return found
 
 
-_TITLED: Final = re.compile(r"[\"\u201d]\s?(?:\(\s?\))?,\sin\s$")
-_TOKEN: Final = re.compile(r"\d[\d.,]*\d|\d|[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _COMPARED: Final = _RULES["compared"]
 _NEGATION, _UNSAID = (frozenset(_COMPARED[name].split()) for name in ("negation", "unsaid"))
-_NOT_ONLY: Final = re.compile(_COMPARED["not_only"], re.IGNORECASE)
 _OPPOSITES: Final = frozenset(frozenset(map(stem, pair.split())) for pair in _COMPARED["opposites"])
-_CONTRACTED: Final = re.compile(
-    r"\b(?:can|(?:do|does|did|is|are|was|were|has|have|had|could|would|should)n)['\u2019]t\b"
-)
-_YEAR: Final = re.compile(r"(?:1[5-9]|20)\d\d")
 _BEHIND: Final = 3  # words that both have behind a replaced one, by which it is the same place
 
 
@@ -375,7 +362,7 @@ def wording_faults(claim: str, near: NearSentence, key: str, paper: str = "") ->
     if polarity_differs(claim, near.text) if same else _denies(claim, near.text, paper or near.chunk.text):
         yield fault("polarity-differs", f"It says the opposite of its source: {quoted}.")
     for one, other, _ in _replaced(claim, near.text) if same else ():
-        if _YEAR.fullmatch(one) and _YEAR.fullmatch(other) and one not in near.around:
+        if _DETAILS["year"].fullmatch(one) and _DETAILS["year"].fullmatch(other) and one not in near.around:
             yield fault("year-differs", f"{one}: {quoted}.")
         elif one[:1].isupper() and other[:1].isupper() and one.casefold() not in near.around.casefold():
             yield fault("name-differs", f"{one}: {quoted}.")
@@ -385,7 +372,7 @@ def polarity_differs(claim: str, sentence: str) -> bool:
     """Whether one of two sentences of nearly the same words denies what the other says."""
     if _denies(claim, sentence) or _denies(sentence, claim):
         return True
-    said = {stem(word) for word in _TOKEN.findall(sentence)}
+    said = {stem(word) for word in _DETAILS["token"].findall(sentence)}
     return any(
         frozenset((stem(one), stem(other))) in _OPPOSITES and (stem(one) not in said or content_words(behind))
         for one, other, behind in _replaced(claim, sentence)
@@ -412,8 +399,8 @@ def _negated(text: str) -> tuple[list[str], list[int]]:
     """The words of a sentence without negations, and the places in them where one stood."""
     words: list[str] = []
     places: list[int] = []
-    plain = _CONTRACTED.sub(" not ", _NOT_ONLY.sub(" ", text[:_LONGEST_SENTENCE]))
-    for word in (found.casefold() for found in _TOKEN.findall(plain)):
+    plain = _DETAILS["contracted"].sub(" not ", _DETAILS["not_only"].sub(" ", text[:_LONGEST_SENTENCE]))
+    for word in (found.casefold() for found in _DETAILS["token"].findall(plain)):
         if word in _NEGATION:
             places.append(len(words))
         elif word not in _UNSAID:
@@ -423,7 +410,10 @@ def _negated(text: str) -> tuple[list[str], list[int]]:
 
 def _replaced(claim: str, sentence: str) -> Iterator[tuple[str, str, str]]:
     """Pairs of a word of the claim and the word of the sentence that it replaces, and the words behind in both."""
-    mine, ours = _TOKEN.findall(claim[:_LONGEST_SENTENCE]), _TOKEN.findall(sentence[:_LONGEST_SENTENCE])
+    mine, ours = (
+        _DETAILS["token"].findall(claim[:_LONGEST_SENTENCE]),
+        _DETAILS["token"].findall(sentence[:_LONGEST_SENTENCE]),
+    )
     matcher = SequenceMatcher(None, [word.casefold() for word in mine], [word.casefold() for word in ours], False)
     codes = matcher.get_opcodes()
     for (kind, first, last, start, end), follows in zip(codes, [*codes[1:], None], strict=True):

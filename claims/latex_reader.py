@@ -22,14 +22,6 @@ _DEEPEST: Final = 12
 _MOST_NOTICES: Final = 20
 _MOST_EXPANDED: Final = 400_000  # characters that macros may add
 
-_TOKEN: Final = re.compile(
-    r"(?P<comment>%[^\n]*+(?:\n[ \t]*+)?)|(?P<command>\\(?:[A-Za-z@]++\*?|\n|.|\Z))|(?P<math>\$\$?)|(?P<brace>[{}])"
-    r"|(?P<blank>[ \t]*+\n[ \t]*+\n\s*+)|(?P<space>\s++)|(?P<tie>~)|(?P<dash>--?-?)|(?P<quote>``|'')"
-    r"|(?P<text>[^\\%${}\s~`'-]++|.)",
-    re.DOTALL,
-)
-_CITES: Final = re.compile(r"[A-Za-z]{0,20}cit[A-Za-z]{0,20}\*?")
-_NARRATIVE: Final = re.compile(r"(?:[Tt]extcites?|[Cc]itet|[Cc]itealt|[Cc]iteauthor|Citeauthor|[Cc]ite[tA])\*?")
 _SECTIONS: Final = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
 _COMMANDS: Final = read_rules(__file__, "latex_commands")
 _NO_CITATION, _REFERENCES, _BREAKS = (
@@ -49,11 +41,8 @@ _TYPED: Final = {"--": "\u2013", "---": "\u2014", "``": "\u201c", "''": "\u201d"
 NOTE: Final = "citeloomnote"  # the command of notes that an earlier check put into the margin
 _DEFINITIONS: Final = frozenset("newcommand renewcommand providecommand newcommand* renewcommand* def".split())
 _ACCENTS: Final = frozenset("`'^\"~=.cvuHkr")
-BRACE: Final = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
-_KEYS: Final = re.compile(r"[^\s,{}%]+")
-_PLAIN_MATH: Final = re.compile(r"[\d\s.,+<>=()/%-]{1,60}|[A-Za-z]")
-_BIBITEM: Final = re.compile(r"\\bibitem\s{0,20}(?:\[[^\[\]]{0,200}\])?\s{0,20}\{([^{}]{1,200})\}")
-_LABEL: Final = re.compile(r"\\label\s*\{([^{}]{1,200})\}")
+_PATTERNS: Final = {name: re.compile(rule) for name, rule in _COMMANDS["patterns"].items()}
+BRACE: Final = _PATTERNS["brace"]
 
 
 class _LatexReading(Manuscript):
@@ -136,7 +125,7 @@ class _Scan:
     def definitions(self, start: int, end: int) -> None:
         place = start
         while place < end:
-            token = _TOKEN.match(self._text, place)
+            token = _PATTERNS["token"].match(self._text, place)
             if token is None:
                 break
             place = token.end()
@@ -151,7 +140,7 @@ class _Scan:
     def read(self, start: int, end: int) -> None:
         place = start
         while place < end:
-            token = _TOKEN.match(self._text, place, end)
+            token = _PATTERNS["token"].match(self._text, place, end)
             if token is None:
                 break
             place = self._token(token, end)
@@ -212,12 +201,12 @@ class _Scan:
             if bare == "label":
                 reading.labels.append(content.strip())
             elif bare == "nocite":
-                reading.cited_silently += _KEYS.findall(content)
+                reading.cited_silently += _PATTERNS["keys"].findall(content)
             else:
                 for target in filter(None, (one.strip() for one in content.split(","))):
                     reading.point("label", target, target, self._unit, *self._place(start, behind))
             return behind
-        if _CITES.fullmatch(name) and bare not in _NO_CITATION and "cite" in name.lower():
+        if _PATTERNS["cites"].fullmatch(name) and bare not in _NO_CITATION and "cite" in name.lower():
             return self._citation(name, start, stop)
         return self._small_command(bare, start, stop, end)
 
@@ -298,13 +287,13 @@ class _Scan:
             content, _, behind = self._argument(optional)
             if behind == optional:
                 break
-            keys += _KEYS.findall(content.replace("%\n", ""))
+            keys += _PATTERNS["keys"].findall(content.replace("%\n", ""))
             place = behind
             if not name.lower().rstrip("*").endswith("cites"):
                 break
         if keys or place > stop:
             written = "; ".join(f"@{{{key}}}" for key in keys or [""])
-            narrative = _NARRATIVE.fullmatch(name) and len(keys) == 1
+            narrative = _PATTERNS["narrative"].fullmatch(name) and len(keys) == 1
             self._add(f"@{{{keys[0]}}}" if narrative else f"[{written}]", start, place)
         return place
 
@@ -378,13 +367,13 @@ class _Scan:
             self._unclosed.add(name)
             return behind
         if formula:
-            self._reading.labels += [label.strip() for label in _LABEL.findall(self._text[behind:close])]
-            self._formula(start, _LABEL.sub("", self._text[behind:close]))
+            self._reading.labels += [label.strip() for label in _PATTERNS["label"].findall(self._text[behind:close])]
+            self._formula(start, _PATTERNS["label"].sub("", self._text[behind:close]))
         elif name == "thebibliography":
             self._list_references(behind, close)
         elif name not in _VERBATIM:
             inside = self._text[behind:close]
-            self._reading.labels += [label.strip() for label in _LABEL.findall(inside)]
+            self._reading.labels += [label.strip() for label in _PATTERNS["label"].findall(inside)]
             if "\\caption" in inside and name != "algorithm":
                 self._reading.uncaptioned["table" if "table" in name else "figure"] += 1
             for caption in re.finditer(r"\\caption\*?(?:of\{\w+\})?(?=\s*[\[{])", inside):
@@ -395,7 +384,7 @@ class _Scan:
         return min(end, close + len(f"\\end{{{content}}}"))
 
     def _list_references(self, start: int, end: int) -> None:
-        items = list(_BIBITEM.finditer(self._text, start, end))
+        items = list(_PATTERNS["bibitem"].finditer(self._text, start, end))
         for item, following in zip(items, [*items[1:], None], strict=True):
             reading = _LatexReading(self._reading.folder)
             reading.files = list(self._reading.files)
@@ -412,7 +401,7 @@ class _Scan:
             self._formula(start, self._text[stop:close])
             return behind
         inside = self._text[stop:close].replace("\\%", "%").replace("\\,", "").strip()
-        self._add(inside if _PLAIN_MATH.fullmatch(inside) else f"${one_line(inside)}$", start, behind)
+        self._add(inside if _PATTERNS["plain_math"].fullmatch(inside) else f"${one_line(inside)}$", start, behind)
         return behind
 
     def _formula(self, start: int, inside: str) -> None:

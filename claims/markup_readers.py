@@ -14,6 +14,7 @@ from ..documents.safe_files import FileRefusedError, read_regular
 from ..documents.sandbox import CallLimits, SandboxError, sandboxed
 from ..errors import InputError
 from ..ingestion.reading import read_pdf_apart
+from ..text.words import read_rules
 from .latex_reader import read_latex
 from .manuscript import (
     CROSS_REFERENCE,
@@ -29,24 +30,10 @@ _MOST_BYTES: Final = 4_000_000
 _SMALL: Final = 100_000  # bytes; a larger file, and every archive, is read in a separate process
 _LIMITS: Final = CallLimits(seconds=60.0, memory=4 << 30)
 
-_ITEM: Final = re.compile(
-    r"(?m)^[ \t]*(?:[-*+][ \t]+)?(?:\\?\[(\d{1,3})\\?\]|(\d{1,3})[.)]|\*\*([^\s*]{1,80})\*\*:)[ \t]+"
+_MARKDOWN, _TYPST, _ORG = (
+    {name: re.compile(rule) for name, rule in read_rules(__file__, "markup_rules")[kind].items()}
+    for kind in ("markdown", "typst", "org")
 )
-_BULLET: Final = re.compile(r"(?m)^[ \t]*[-*+][ \t]+")
-_BIBLIOGRAPHY: Final = re.compile(r"(?m)^bibliography:[ \t]*(?P<one>\S[^\n]*)?(?P<many>(?:\n[ \t]*-[^\n]*)*)")
-_LABELLED: Final = re.compile(r"\{#([\w:.-]{1,80})[^{}\n]{0,80}\}")
-_IMAGE: Final = re.compile(r"(?m)^[ \t]*!\[")
-_TABLE_RULE: Final = re.compile(r"(?m)^[ \t]{0,20}(?:\|[ \t]{0,20})?:?-{3,}:?[ \t]{0,20}\|[-:| \t]*$")
-
-_TYPST: Final = re.compile(
-    r"(?P<comment>(?<!:)//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<raw>```.*?(?:```|\Z)|`[^`\n]*`)|(?P<escaped>\\.)"
-    r"|(?P<math>\$[^$]{0,2000}\$)|(?P<heading>^=+[ \t]+)|(?P<at>@[\w][\w:.-]*)(?P<supplement>\[[^\[\]]{0,200}\])?"
-    r"|(?P<label><[\w][\w:.-]*>)|(?P<code>\#[A-Za-z][\w.-]*)|(?P<blank>\n[ \t]*\n\s*)|(?P<space>\s+)"
-    r"|(?P<plain>[^\\/`$=@<#\s\[\]*_]+|.)",
-    re.DOTALL | re.MULTILINE,
-)
-_TYPST_KEY: Final = re.compile(r"<([\w:.-]+)>|label\(\"([^\"]{1,100})\"\)")
-_TYPST_BRACKET: Final = re.compile(r"\\.|\"[^\"\n]{0,400}\"|[()\[\]{}]")
 _STATEMENTS: Final = frozenset({"#set", "#show", "#let", "#import", "#include"})
 
 
@@ -83,13 +70,15 @@ def read_manuscript(path: Path, text: str | None = None) -> Manuscript:
 
 def read_markdown(path: str, source: str) -> Manuscript:
     """Read the source of a markdown file."""
-    prose = Manuscript("md", [Path(path).name], [source], labels=_LABELLED.findall(source))
-    prose.uncaptioned.update(figure=len(_IMAGE.findall(source)), table=len(_TABLE_RULE.findall(source)))
+    prose = Manuscript("md", [Path(path).name], [source], labels=_MARKDOWN["labelled"].findall(source))
+    prose.uncaptioned.update(
+        figure=len(_MARKDOWN["image"].findall(source)), table=len(_MARKDOWN["table_rule"].findall(source))
+    )
     in_list = False
     for block in parse_blocks(source, "paper"):
         raw = source[block.start : block.end]
         if block.kind == "front_matter":
-            named = _BIBLIOGRAPHY.search(block.token.content)
+            named = _MARKDOWN["bibliography"].search(block.token.content)
             names = [named["one"] or "", *re.findall(r"-[ \t]*([^\n]+)", named["many"])] if named else []
             stripped = [name.strip(" \t'\"[]") for whole in names for name in whole.split(",")]
             prose.bibliographies += filter(None, stripped)
@@ -97,7 +86,7 @@ def read_markdown(path: str, source: str) -> Manuscript:
             in_list = bool(LIST_HEADING.fullmatch(block.words.content.strip()))
             prose.paragraph(0, block.start)
             prose.add(f"{'#' * int(block.token.tag[1])} ", 0, block.start, block.start)
-            prose.add(" ".join(_LABELLED.sub("", block.words.content).split()), 0, block.start, block.end)
+            prose.add(" ".join(_MARKDOWN["labelled"].sub("", block.words.content).split()), 0, block.start, block.end)
             prose.paragraph(0, block.end)
         elif block.kind in ("paragraph_open", "blockquote_open", "bullet_list_open", "ordered_list_open"):
             if in_list:
@@ -111,7 +100,7 @@ def read_markdown(path: str, source: str) -> Manuscript:
 
 def split_references(raw: str) -> list[ListedReference]:
     """The entries of a part of a reference list, split by numbers, bullets or paragraphs."""
-    items = list(_ITEM.finditer(raw)) or list(_BULLET.finditer(raw))
+    items = list(_MARKDOWN["item"].finditer(raw)) or list(_MARKDOWN["bullet"].finditer(raw))
     if not items:
         return [ListedReference("", " ".join(part.split())) for part in re.split(r"\n[ \t]*\n", raw) if part.strip()]
     ends = [item.start() for item in items[1:]] + [len(raw)]
@@ -135,13 +124,13 @@ class _TypstScan:
     def __init__(self, prose: Manuscript) -> None:
         self.prose = prose
         (self._source,) = prose.sources
-        self._closings = bracket_pairs(_TYPST_BRACKET, self._source)
+        self._closings = bracket_pairs(_TYPST["bracket"], self._source)
         self._in_heading = False
 
     def read(self, start: int, end: int) -> None:
         place = start
         while place < end:
-            token = _TYPST.match(self._source, place, end)
+            token = _TYPST["token"].match(self._source, place, end)
             if token is None:
                 break
             place = self._token(token, end)
@@ -193,7 +182,7 @@ class _TypstScan:
         behind = self._closing(stop, end) if self._source.startswith("(", stop) else stop
         arguments = self._source[stop:behind]
         if name == "#cite":
-            keys = [first or second for first, second in _TYPST_KEY.findall(arguments)]
+            keys = [first or second for first, second in _TYPST["key"].findall(arguments)]
             written = "; ".join(f"@{{{key}}}" for key in keys)
             prose = '"prose"' in arguments and len(keys) == 1
             self.prose.add(f"@{{{keys[0]}}}" if prose else f"[{written or '@'}]", 0, start, behind)
@@ -216,17 +205,6 @@ class _TypstScan:
         return close + 1 if close < end else opening + 1
 
 
-_ORG_LINE: Final = re.compile(
-    r"(?P<heading>\*{1,6})[ \t]+(?P<title>[^\n]*)|[ \t]*\#\+(?:bibliography:(?P<bib>[^\n]+)|caption:(?P<caption>[^\n]+)"
-    r"|(?:name|label):(?P<label>[^\n]+)|begin_(?P<block>\w{1,20})\b[^\n]*|[^\n]*)|[ \t]*\#(?:[ \t][^\n]*)?"
-    r"|[ \t]*:[\w-]{1,40}:[^\n]*",
-    re.IGNORECASE,
-)
-_ORG_TAGS: Final = re.compile(r"^(?:TODO|DONE)\s|\s:[\w@:]{1,80}:$")
-_ORG_CITATION: Final = re.compile(
-    r"\[cite(?:/[\w/-]{1,20})?:([^\[\]]{1,400})\]|\b[a-z]{0,6}cite[a-z]{0,6}:(&?[\w:.,;&-]{1,400}\w)"
-)
-_ORG_KEY: Final = re.compile(r"[@&]([\w:./-]*\w)([^;]*)")
 _ORG_PROSE: Final = frozenset({"quote", "abstract", "center"})
 
 
@@ -235,7 +213,7 @@ def read_org(path: str, source: str) -> Manuscript:
     prose = Manuscript("org", [Path(path).name], [source])
     place, closing = 0, ""
     for line in source.splitlines(keepends=True):
-        start, place, found = place, place + len(line), _ORG_LINE.fullmatch(line.rstrip("\r\n"))
+        start, place, found = place, place + len(line), _ORG["line"].fullmatch(line.rstrip("\r\n"))
         if closing:
             closing = "" if line.strip().casefold() == closing else closing
         elif found is None and line.strip():
@@ -244,7 +222,7 @@ def read_org(path: str, source: str) -> Manuscript:
             prose.paragraph(0, start)
         elif found["heading"]:
             prose.paragraph(0, start)
-            title = _ORG_TAGS.sub("", found["title"].strip())
+            title = _ORG["tags"].sub("", found["title"].strip())
             prose.add(f"{'#' * len(found['heading'])} {title}", 0, start, place)
             prose.paragraph(0, place)
         elif found["caption"]:
@@ -261,9 +239,9 @@ def read_org(path: str, source: str) -> Manuscript:
 
 def _add_org_words(prose: Manuscript, words: str, start: int) -> None:
     done = 0
-    for match in _ORG_CITATION.finditer(words):
+    for match in _ORG["citation"].finditer(words):
         prose.add(words[done : match.start()], 0, start + done, start + match.start())
-        keys = _ORG_KEY.findall(match[1] or "".join(f"@{key.strip('&')};" for key in re.split("[,;]", match[2])))
+        keys = _ORG["key"].findall(match[1] or "".join(f"@{key.strip('&')};" for key in re.split("[,;]", match[2])))
         shown = "; ".join(f"@{{{key}}}{f', {place.strip()}' if place.strip() else ''}" for key, place in keys)
         prose.add(f"[{shown or '@'}]", 0, start + match.start(), start + match.end())
         done = match.end()

@@ -20,20 +20,11 @@ from xml.parsers import expat
 from ..documents import Paper
 from ..documents.front_matter import find_doi
 from ..documents.safe_files import FileRefusedError, open_office, read_part
+from ..text.words import read_rules
 from .manuscript import LIST_HEADING, ListedReference, Manuscript
 
-_HEADING: Final = re.compile(r"(?:heading|title|subtitle|\u00fcberschrift|titre|titel)\s?(\d?)", re.IGNORECASE)
-_LIST_STYLE: Final = re.compile(
-    r"(?:endnote ?)?bibliography(?!\stitle).*|literaturverzeichnis|references?", re.IGNORECASE
-)
-_REF_FIELD: Final = re.compile(r"\s*REF\s+(\S+)")
-_JSON_FIELD: Final = re.compile(r"(?:CSL_CITATION|ZOTERO_ITEM)\b")
-_ENDNOTE: Final = re.compile(r"<Cite\b(?:(?!<Cite\b).)*?</Cite>", re.DOTALL)
-_TAG: Final = re.compile(r"<[^<>]{0,400}>")
-_BROKEN_REFERENCE: Final = re.compile(r"Error! (?:Reference source|Bookmark) not (?:found|defined)\.?")
-_BIBLIOGRAPHY: Final = re.compile(r"ZOTERO_BIBL|CSL_BIBLIOGRAPHY|EN\.REFLIST")
+_RULES: Final = {name: re.compile(rule) for name, rule in read_rules(__file__, "markup_rules")["word"].items()}
 _MENDELEY: Final = "MENDELEY_CITATION"
-_NUMBER: Final = re.compile(r"\[?(\d{1,3})[\].)\t]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +199,13 @@ class WordText:
         begun.in_result = True
         instruction = begun.instruction
         works: list[Paper] = []
-        if _JSON_FIELD.search(instruction):
+        if _RULES["json_field"].search(instruction):
             works = _csl_works(instruction[instruction.find("{") :])
         elif "EN.CITE" in instruction:
             works = [] if "EN.CITE.DATA" in instruction else list(_endnote_works(instruction))
         else:
-            self._in_list = self._in_list or bool(_BIBLIOGRAPHY.search(instruction))
-            pointed = _REF_FIELD.match(instruction)
+            self._in_list = self._in_list or bool(_RULES["bibliography"].search(instruction))
+            pointed = _RULES["ref_field"].match(instruction)
             if pointed and not self._skip:
                 self._pieces.append((f"\ue020{pointed[1]}", self._length))
         if works:
@@ -230,12 +221,12 @@ class WordText:
         unit = self.paragraphs
         self.paragraphs += 1
         text = "".join(piece for piece, _ in self._pieces if not piece.startswith("\ue020")).strip()
-        heading = _HEADING.fullmatch(self._style.strip())
+        heading = _RULES["heading"].fullmatch(self._style.strip())
         of_list = LIST_HEADING.fullmatch(text) is not None
         if text and (heading or of_list):
             self._in_list = of_list
-        elif text and (self._in_list or _LIST_STYLE.fullmatch(self._style.strip())):
-            number = _NUMBER.match(text)
+        elif text and (self._in_list or _RULES["list_style"].fullmatch(self._style.strip())):
+            number = _RULES["number"].match(text)
             self.prose.listed.append(
                 ListedReference(number[1] if number else "", text[number.end() :] if number else text)
             )
@@ -250,7 +241,7 @@ class WordText:
                 self.prose.point("label", piece[1:], "", unit, at, at)
             else:
                 done = 0
-                for broken in _BROKEN_REFERENCE.finditer(piece):
+                for broken in _RULES["broken_reference"].finditer(piece):
                     self.prose.add(piece[done : broken.start()], unit, at + done, at + broken.start())
                     self.prose.point("label", broken[0], broken[0], unit, at + broken.start(), at + broken.end())
                     done = broken.end()
@@ -303,11 +294,11 @@ def _decoded(data: str) -> str:
 
 def _endnote_works(instruction: str) -> Iterator[Paper]:
     xml = html.unescape(instruction) if "&lt;Cite" in instruction else instruction
-    for cite in _ENDNOTE.findall(xml):
+    for cite in _RULES["endnote"].findall(xml):
 
         def values(name: str, within: str = cite) -> list[str]:
             found = re.findall(rf"<{name}>((?:(?!<{name}>).){{0,2000}}?)</{name}>", within, re.DOTALL)
-            return [html.unescape(" ".join(_TAG.sub("", value).split())) for value in found]
+            return [html.unescape(" ".join(_RULES["tag"].sub("", value).split())) for value in found]
 
         authors = tuple(values("author") or values("Author"))
         families = tuple(name.partition(",")[0].strip() for name in authors)

@@ -98,8 +98,13 @@ def _with_help(item: inspect.Parameter) -> inspect.Parameter:
     return item.replace(annotation=Annotated[kind, given])
 
 
-def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, api.homes.Home]:
-    """Load settings and home, and print the home; `to_copy` allows a folder with CITELOOM_VECTORS, that of its copy."""
+def resolve(
+    *, to_copy: bool = False, early: Literal["search", "answer"] | None = None, **overrides: Any
+) -> tuple[Settings, api.homes.Home]:
+    """Load settings and home, and print the home; `to_copy` allows a folder with CITELOOM_VECTORS, that of its copy.
+
+    The models that a search or an answer needs are loaded `early`, beside the imports that follow.
+    """
     from ..settings.config import load_settings
 
     given = next(iter(named_homes), None)
@@ -107,6 +112,8 @@ def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, api.h
         raise InputError("--home is empty.", help="Name a folder or a database, or leave it out.")
     flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
     settings = load_settings(home=given, flags=flags, **overrides)
+    if early:
+        api.early_loading.load_early(settings, early)
     found = api.homes.configured_home(settings, to_copy=to_copy)
     found.require_place()
     new = given_command() in _CREATING and not found.exists()
@@ -127,12 +134,9 @@ def home_session(
 ) -> Iterator[api.homes.Session]:
     """Open an existing library for a command; prints the home on stderr. Raises `InputError`.
 
-    With `reading` also a read-only one, to change nothing; `overrides` are settings. What a search or an answer needs
-    is loaded `early`, beside the imports that follow.
+    With `reading` also a read-only one, to change nothing; `early` is as in `resolve`, and `overrides` are settings.
     """
-    settings, found = resolve(**overrides)
-    if early and found.exists():
-        api.homes.load_early(settings, early)
+    settings, found = resolve(early=early, **overrides)
     with api.homes.open_home(settings, found, notice, create=False, reading=reading) as session:
         yield session
 

@@ -316,7 +316,7 @@ def search(query: QueryArgument, options: run_options.SearchOptions) -> Printed:
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
-    api.homes.require_words(query)
+    api.early_loading.require_words(query)
     with home_session(reading=True, early="search", retrieval_mode=options.mode) as session:
         years = api.library_search.year_range(options.from_year, options.to_year)
         mode, rerank = session.settings.retrieval_mode, session.settings.rerank or _RERANK * options.rerank
@@ -354,7 +354,7 @@ def find(
 
     Example: citeloom find "random permutation of networks" --fulltext --from-year 2015
     """
-    api.library_search.require_words(query)
+    api.early_loading.require_words(query)
     with home_session(reading=True) as session:
         by: Literal["text", "summary"] = "text" if fulltext else "summary"
         record = run_async(api.library_search.afind_papers(session, query, by, years.from_year, years.to_year, page))

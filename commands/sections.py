@@ -152,7 +152,7 @@ def research(
         flag = "--format" if files.formats else "--page-images"
         raise InputError(f"{flag} needs a folder.", help="Name one with --out.")
     output = None if out is None else files.output(out, files.formats)
-    api.homes.plain_question(question)  # before a home is created or printed
+    api.early_loading.plain_question(question)  # before a home is created or printed
     with home_session(early="answer", **settings.changes()) as session:
         record, view = run_steered(limits.request(question, session), session, output, draft=not as_json)
     if as_json:

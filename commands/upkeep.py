@@ -135,7 +135,7 @@ def usage(
         typer.Argument(metavar="[RUN]...", help="Ids of runs; all runs when left out.", autocompletion=complete_runs),
     ] = None,
 ) -> Printed:
-    """Show calls, cached answers, tokens and cost of each run.
+    """Show calls, cached answers, tokens and cost of each run; the bundled models cost nothing and are not counted.
 
     A cost is shown where the settings have the model's price (CITELOOM_PRICES, or [prices] in citeloom.toml).
     """
@@ -150,7 +150,7 @@ def usage(
     numbers = {
         "calls made": "llm_calls",
         "answers reused": "journal_hits",
-        "texts embedded": "embedded_texts",
+        "texts embedded remotely": "embedded_texts",
         "tokens in": "input_tokens",
         "tokens out": "output_tokens",
     }

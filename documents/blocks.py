@@ -21,15 +21,12 @@ from markdown_it.token import Token
 from mdit_py_plugins.front_matter import front_matter_plugin
 
 from ..text.words import one_line
+from .plain_text import TABLE_RULE
 
 MarkdownDialect = Literal["paper", "passage", "field"]
 FieldKind = Literal["paragraph", "heading", "kept"]
 _Rule = Callable[[StateBlock, int, int, bool], bool]
 
-TABLE_RULE: Final = re.compile(
-    r"\s*+(?:\|?[ \t]*+:?-{2,}+:?(?:(?:[ \t]++(?:[|+][ \t]*+)?|[|+][ \t]*+):?-++:?)*+[ \t]*+\|?"
-    r"|\+[-=:+ ]{2,}+|\|[\s|:+=-]*+)\s*+"
-)
 LIST_ITEM: Final = re.compile(
     r"[ \t]*(?:\\item\b|\d{1,3}[.)][ \t]|\\?\[\d{1,3}\\?\][ \t]|[-*+\u2022][ \t]|\[[^\[\]\n]{1,200}\]:)"
 )
@@ -213,11 +210,6 @@ def _passage_paragraph(state: StateBlock, start: int, end: int, _silent: bool) -
         if not bare or _is_row(bare) or any(one.match(line) for one in interrupting) or _UNDERLINE.fullmatch(bare):
             return _add_block(state, "paragraph_open", start, stop)
     return _add_block(state, "paragraph_open", start, end)
-
-
-def is_table_rule(line: str) -> bool:
-    """Whether a line is the rule between the header and the rows of a table."""
-    return "-" in line and TABLE_RULE.fullmatch(line) is not None
 
 
 @lru_cache(maxsize=128)

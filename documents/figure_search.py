@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final, Literal
 
-from .blocks import TABLE_RULE
 from .figures import FigureKind, PaperFigure
 from .markdown import ParsedPaper
 from .paragraph_kinds import caption_kind, caption_label
 from .passages import Part, split_parts
-from .plain_text import plain_text
+from .plain_text import TABLE_RULE, plain_text
 from .types import Span
 
 MAX_FIGURES: Final = 300  # per paper

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from ..text.sentences import sentences_between, trim_span
-from .blocks import DEEP_HEADING, LIST_ITEM, is_table_rule, parse_blocks
+from .blocks import DEEP_HEADING, LIST_ITEM, parse_blocks
 from .paragraph_kinds import caption_kind, is_boilerplate, is_lone_heading, is_panelled, is_reference, split_caption
-from .plain_text import TARGET, format_table, plain_formula, plain_text
+from .plain_text import TARGET, format_table, is_table_rule, plain_formula, plain_text
 
 # "title" is a table's title if one follows, else a heading and left out; a "picture" between a table and its caption
 # does not separate them; "flat" is a row whose bars were lost in a PDF; "left out" separates its neighbours.

@@ -12,8 +12,11 @@ from typing import Final
 
 from ..text.sentences import replace_spans, sentence_spans
 from ..text.words import unescape_html
-from .blocks import TABLE_RULE
 
+TABLE_RULE: Final = re.compile(
+    r"\s*+(?:\|?[ \t]*+:?-{2,}+:?(?:(?:[ \t]++(?:[|+][ \t]*+)?|[|+][ \t]*+):?-++:?)*+[ \t]*+\|?"
+    r"|\+[-=:+ ]{2,}+|\|[\s|:+=-]*+)\s*+"
+)
 # Placeholder for code and formulas during processing: a number between two private-use characters.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _KEPT = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
@@ -85,6 +88,11 @@ _SUBJECT = re.compile(r"\s[a-z]")
 _WORD_BEFORE = re.compile(r"[^\W\d_]{1,30}[)\"\u201d\u2019]?$")  # bounded: 32 characters
 _PICTURE_WORDS: Final = 4  # fewer words next to an image are its name
 _UNITS: Final = frozenset({"mm", "cm", "km", "nm", "um", "dm", "kg", "ml", "sec", "min", "day", "log", "exp"})
+
+
+def is_table_rule(line: str) -> bool:
+    """Whether a line is the rule between the header and the rows of a table."""
+    return "-" in line and TABLE_RULE.fullmatch(line) is not None
 
 
 def plain_text(passage: str) -> str:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from ..citations.checks.number_parsing import Number, given_numbers
 from ..documents import Chunk
-from ..documents.blocks import is_table_rule
+from ..documents.plain_text import is_table_rule
 from ..documents.types import EvidenceSpan
 from ..errors import InputError
 from ..plurals import counted

@@ -20,7 +20,9 @@ from .run_register import forget_comparison
 from .tables import Register, TableConnection, columns_of
 
 
-class _Column(TypedDict):
+class TableColumnRecord(TypedDict):
+    """A column of an evidence table: what it asks of each study."""
+
     name: str
     asks: str
     kind: str
@@ -30,7 +32,7 @@ class _Column(TypedDict):
 
 
 class _Plan(TypedDict):
-    columns: list[_Column]
+    columns: list[TableColumnRecord]
     papers: list[str]
 
 

@@ -13,23 +13,15 @@ from typing import Final, Literal
 
 from .words import STOP_WORDS, is_generic, is_stop, one_of, read_rules, read_words, split_words
 
-BE = frozenset("is are was were be been being".split())
-AUXILIARIES = BE | frozenset("do does did has have had can could may might will would shall should must".split())
-_RELATIVE = frozenset("that which who".split())
-_DO = frozenset("do does did".split())
-_FRAME_VERBS = frozenset("known said written reported found shown".split())
-_ABOUT = frozenset("about of on".split())
-_PLACES = frozenset("in for on among across within".split())
-_COMPARING = frozenset("with than from to against".split())
+_WORDINGS: Final = read_rules(__file__, "wordings")
+_SUBJECTS: Final = {name: frozenset(words.split()) for name, words in _WORDINGS["subjects"].items()}
+BE: Final = _SUBJECTS["be"]
+AUXILIARIES: Final = BE | _SUBJECTS["auxiliaries"]
 _SHORT = 5  # maximum words of a place
-_IRREGULAR = frozenset(
-    "built made known used seen found shown drawn grown written chosen taken given held kept".split()
-)
 # Base forms; their forms in -s, -ed and -ing count as well.
 _VERBS = read_words("common_verbs")
-_WORD = re.compile(r"[^\s,;:()?!]+")
 _END = " ?!.,;:"
-_OF_FORM = frozenset(read_rules(__file__, "wordings")["questions"]["of_form"].split())
+_OF_FORM = frozenset(_WORDINGS["questions"]["of_form"].split())
 _WHAT_ABOUT = re.compile(r"^(?:and\s+)?(?:what|how) about\s+", re.IGNORECASE)
 
 
@@ -58,18 +50,18 @@ def find_subject(question: str) -> Subject:
             start += 1
         return Subject(_trim(words[start:]))
     start = place + 1
-    if lowered[start : start + 1] and lowered[start] in _FRAME_VERBS and lowered[start + 1 : start + 2]:
-        start += 2 if lowered[start + 1] in _ABOUT else 1
+    if lowered[start : start + 1] and lowered[start] in _SUBJECTS["frame_verbs"] and lowered[start + 1 : start + 2]:
+        start += 2 if lowered[start + 1] in _SUBJECTS["about"] else 1
     passive = lowered[place] in BE or any(word in BE for word in lowered[start:])
     end = _end_of_subject(lowered, start, passive=passive)
-    if lowered[place] in _DO and end == len(words) and end - start > 1 and not is_verb(lowered[-1]):
+    if lowered[place] in _SUBJECTS["do"] and end == len(words) and end - start > 1 and not is_verb(lowered[-1]):
         return Subject("")  # an unknown verb, so the end of the subject is unknown
     phrase = _trim(words[start:end])
-    first = next((index for index in range(end, len(words)) if lowered[index] in _PLACES), len(words))
+    first = next((index for index in range(end, len(words)) if lowered[index] in _SUBJECTS["places"]), len(words))
     last = next((index + 1 for index in range(first, len(words)) if words[index][-1] in ",;:"), len(words))
     if passive and last - first <= _SHORT:  # "in mice" for "estimated in mice"
         phrase = f"{phrase} {_trim(words[first:last])}".strip()
-    comparing = (index for index in range(end, len(words) - 1) if lowered[index] in _COMPARING)
+    comparing = (index for index in range(end, len(words) - 1) if lowered[index] in _SUBJECTS["comparing"])
     return Subject(phrase, _trim(words[next(comparing, len(words)) + 1 :]))
 
 
@@ -94,7 +86,7 @@ def _end_of_subject(lowered: list[str], start: int, *, passive: bool) -> int:
     for index in range(start, len(lowered)):
         word = lowered[index]
         ends = (is_participle(word) or word in BE) if passive else word in _VERBS
-        ends = ends and lowered[index - 1] not in _RELATIVE
+        ends = ends and lowered[index - 1] not in _SUBJECTS["relative"]
         if content_words and ends:
             return index
         content_words += word not in STOP_WORDS
@@ -115,7 +107,7 @@ def is_verb(word: str) -> bool:
 
 def is_participle(word: str) -> bool:
     """Whether a word looks like a participle."""
-    return word in _IRREGULAR or (word.endswith("ed") and len(word) > 4)
+    return word in _SUBJECTS["irregular"] or (word.endswith("ed") and len(word) > 4)
 
 
 def _trim(words: list[str]) -> str:
@@ -137,7 +129,6 @@ def telling_words(text: str) -> dict[str, int]:
     return weights | dict.fromkeys(_NUMBER.findall(text), NAMED)
 
 
-_WORDINGS: Final = read_rules(__file__, "wordings")
 _MEASURES: Final = tuple(one_of(patterns, re.IGNORECASE) for patterns in _WORDINGS["measures"].values())
 _NONE, _UP, _DOWN = (one_of(_WORDINGS["directions"][name], re.IGNORECASE) for name in ("none", "up", "down"))
 _WEIGHS: Final = one_of(_WORDINGS["weighs"]["sources"], re.IGNORECASE)

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from ..documents import Category, Paper, split_chunk_id
 from ..models.embeddings.bundled_models import EMBEDDER, load_tokenizer
+from ..plurals import some
 from ..roles.protocols import QuestionKind
 from ..stores.library import Library
 from ..stores.text_analysis import analyze
@@ -24,7 +25,6 @@ _ANYWHERE, _OF_A_PAPER, _OF_ONE_PAPER = (
     tuple((Category[kind.upper()], pattern) for kind, pattern in _RULES["sections"][asked].items())
     for asked in ("anywhere", "of_a_paper", "of_one_paper")
 )
-_NAMED_IN_NOTICE = 5  # papers
 _LEAST_TITLE = 3  # words
 _TITLE_SHARE = 0.6  # minimum share of the question's words in a title
 # Next to words of a title, these ask about its subject, as in "What are the building blocks of life?"
@@ -48,14 +48,12 @@ class Route:
 
     def notice(self) -> str:
         """Tells the reader of an answer that the question limited the search to papers; empty if it did not."""
-        named = ", ".join(self.papers[:_NAMED_IN_NOTICE])
         if len(self.papers) == 1:
             said = "the question names it; leave its name out"
             if self.only_mention:
                 said = "no other paper mentions what the question names; leave that name out"
-            return f"Only {named} was searched, since {said} to search all papers."
-        more = f" and {len(self.papers) - _NAMED_IN_NOTICE} more" if len(self.papers) > _NAMED_IN_NOTICE else ""
-        return f"Only {named}{more} were searched, since the question names them." if self.papers else ""
+            return f"Only {self.papers[0]} was searched, since {said} to search all papers."
+        return f"Only {some(self.papers)} were searched, since the question names them." if self.papers else ""
 
 
 def route(question: str, papers: Sequence[Paper], used_elsewhere: OtherUse = lambda name, key: False) -> Route:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
 from ..documents import Category, Paper, entry_labels
-from ..documents.categories import standard_section
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -46,6 +45,8 @@ def parse_category(name: str) -> Category:
     try:
         return Category[name.strip().upper().replace("-", "_").replace(" ", "_")]
     except KeyError:
+        from ..documents.categories import standard_section  # slow import
+
         said = standard_section(name)
         if said is not None:
             return said

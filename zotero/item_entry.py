@@ -130,7 +130,7 @@ _PICTURE = re.compile(r"data:[a-z]{1,20}/[a-z0-9.+-]{1,40};base64,[A-Za-z0-9+/=]
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)  # always ends with: -->
 # A `>` in quotes does not end a tag, unless a quotation mark is left open.
 _TAG = re.compile(
-    r"<(?:(?P<slash>/?)(?P<name>[a-zA-Z][^\s/<>]*+)(?:(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+>|[^<>]*+>)|[!?/][^<>]*+>)"
+    r"<(?:(?P<slash>/?)(?P<name>[a-zA-Z][^\s/<>\"']*+)(?:(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+>|[^<>]*+>)|[!?/][^<>]*+>)"
 )
 _BLOCKS: Final = (
     "address article aside blockquote dd div dl dt figure footer h1 h2 h3 h4 h5 h6 header hr main nav ol p pre section "

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -154,7 +153,6 @@ RESUMABLE: Final[frozenset[str]] = frozenset({"research", "ask", "improve", "sec
 
 _MOST_WORDS: Final = 2  # longer lines are questions, in any language
 _ASKING: Final = frozenset("what which who whom whose when where why how is are was were does do did can could".split())
-_WORD = re.compile(r"[^\W_]+")
 
 
 async def require_question(shell: Shell, text: str) -> None:

@@ -84,6 +84,12 @@ def checked_file(model: BundledModel, file: str, sha256: str) -> Path:
     return path
 
 
+def import_runtime() -> None:
+    """Import the libraries that run the models, numpy among them."""
+    import onnxruntime  # noqa: F401
+    import tokenizers  # noqa: F401
+
+
 @thread_safe_cache
 def load_tokenizer(model: BundledModel) -> Tokenizer:
     """The model's tokenizer, loaded once per process; raises `WeightsError`."""

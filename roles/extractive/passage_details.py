@@ -1,4 +1,4 @@
-"""Details listed after a passage's marker: place and nearest statement; imports nothing heavy, for fast commands."""
+"""Details listed after a passage's marker: its place; imports nothing heavy, for fast commands."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
+# Texts written before 2026-11-28 also name the number of a sentence.
 _DETAILS: Final = re.compile(r"(?<=\]), in “[^“”\n]{0,300}”(?:, page \d{1,6})?(?:; near to [^\n]*)?(?=\n|$)")
 _WORD: Final = re.compile(r"\w+")
 
@@ -25,7 +26,7 @@ def has_details(text: str, position: int) -> bool:
 
 
 def find_details(text: str) -> set[str]:
-    """Find the details of passages in lists: place and statement."""
+    """Find the details of passages in lists."""
     return {_plain(found[0]) for found in _DETAILS.finditer(text)}
 
 

@@ -1,7 +1,7 @@
 """Writes sections and answers without a chat model: the author's own paragraphs, with lists of passages near to them.
 
-Nothing is composed, argued or judged. A passage is a verbatim sentence with its place and the number of the sentence
-that it is near to, nearest first; the last line names the statements without one.
+Nothing is composed, argued or judged. A passage is a verbatim sentence with its place, nearest first; the last line
+names the statements without one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Final
 from ...documents.marker_escaping import as_text
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
-from ...text.sentences import sentence_spans
 from ...text.words import one_line, shorten
 from ..protocols import AnswerBrief, Brief, Draft, SectionBrief, Source, Writer
-from .passage_scores import CITED, PassageScores, topic_of
+from .passage_scores import CITED, PassageScores, genre_of, topic_of
 from .section_outlines import outline, used_and_left_out
 from .statement_needs import is_cited
 
@@ -28,7 +27,7 @@ _OF_A_PAPER: Final = 2  # for one need
 _USED_BEFORE: Final = 0.25  # score taken off per earlier passage of the same paper in an answer,
 _USED_IN_SECTION: Final = 0.7  # and log-odds in a section
 _NEAR: Final = 0.8  # log-odds from which a passage is listed under a statement
-_OF_SUBJECT: Final = 3.9  # and how near to the subject it has to be to add a paper to a section that has few
+_OF_SUBJECT: Final = 3.0  # and how near to the subject it has to be to add a paper to a section that has few
 _PAPERS: Final = 4  # in a section; fewer are noted
 SUBJECT: Final = ""  # in place of the id of a need
 # No more than five words, so that a paper does not say a sentence again under every statement.
@@ -82,10 +81,10 @@ class ExtractiveWriter(Writer):
         for paragraph in paragraphs:
             blocks.append(paragraph.text)
             if need := needs.pop(paragraph.about, None):
-                listed = await self._listed(placed.pop(need.id, []), EVIDENCE, need.text)
+                listed = _listed(placed.pop(need.id, []), EVIDENCE)
                 blocks += listed
                 without += [f"“{as_text(shorten(need.text, _NAMED))}”"] * (not listed)
-        blocks += await self._listed(placed.pop(SUBJECT, []), OF_SUBJECT)
+        blocks += _listed(placed.pop(SUBJECT, []), OF_SUBJECT, SUBJECT_ELSEWHERE)
         if without:
             blocks.append(NOTHING_NEAR.format("; ".join(without)))
         notes = used_and_left_out(brief.kind, brief.experiment)
@@ -97,17 +96,21 @@ class ExtractiveWriter(Writer):
     async def _near(self, brief: SectionBrief, stated: Set[str]) -> list[NearPassage]:
         concept, topic = brief.experiment.paper_concept, topic_of(item.need for item in brief.needs)
         quoted = [(source.evidence.quote, source.category) for source in brief.sources]
+        about = f"{concept.title}. {concept.description}"
+        by_paper = await self._scores.of_subject(about, brief.sources)
         odds = {
-            item.need: await self._scores.statements(item.need, topic, quoted, crossed=True) for item in brief.needs
+            item.need: by_paper + await self._scores.statements(item.need, topic, quoted, crossed=True)
+            for item in brief.needs
         }
         papers = [source.paper for source in brief.sources]
-        of_subject = await self._scores.subject(f"{concept.title}. {concept.description}", papers, list(odds.values()))
+        of_subject = await self._scores.subject(about, papers, list(odds.values()))
         near = [NearPassage(SUBJECT, *each) for each in zip(brief.sources, of_subject, strict=True)]
         return near + [
             NearPassage(need.id, source, each + CITED * (source.evidence.chosen or is_cited(source.paper, need.text)))
             for need, of_need in odds.items()
             if need.id in stated
             for source, each in zip(brief.sources, of_need, strict=True)
+            if need.asks == "method" or genre_of(one_line(source.evidence.quote)) != "detail"
         ]
 
     async def _answer(self, brief: AnswerBrief) -> Draft:
@@ -132,16 +135,6 @@ class ExtractiveWriter(Writer):
             elif need in parts:
                 blocks.append(NOTHING_NEAR.format(words))
         return Draft("\n\n".join(blocks) if taken else "")
-
-    async def _listed(self, passages: Sequence[NearPassage], heading: str, statement: str = "") -> list[str]:
-        """The blocks of a list: passages with the sentence of the statement they are near to, then those elsewhere."""
-        here = [item for item in passages if not item.elsewhere]
-        sentences = [statement[start:end] for start, end in sentence_spans(statement)]
-        nearest = await self._scores.nearest_sentences(sentences, [item.source.evidence.quote for item in here])
-        lines = [_item(item.source, place) for item, place in zip(here, nearest, strict=True)]
-        elsewhere = ", ".join(item.marker for item in passages if item.elsewhere)
-        label = ELSEWHERE if here or statement else SUBJECT_ELSEWHERE
-        return [heading, "\n".join(lines)] * bool(here) + [f"{label} {elsewhere}"] * bool(elsewhere)
 
 
 def place_passages(near: Sequence[NearPassage], earlier: str) -> dict[str, list[NearPassage]]:
@@ -209,10 +202,17 @@ def choose_passages(
     return found or list(near[:1])
 
 
-def _item(source: Source, sentence: int = 0) -> str:
-    """A passage as a list item: quote, marker, place, the number of the statement's sentence that it is near to."""
+def _listed(passages: Sequence[NearPassage], heading: str, label: str = ELSEWHERE) -> list[str]:
+    """The blocks of a list: the passages under a heading, then those listed elsewhere."""
+    lines = [_item(item.source) for item in passages if not item.elsewhere]
+    elsewhere = ", ".join(item.marker for item in passages if item.elsewhere)
+    label = ELSEWHERE if lines else label
+    return [heading, "\n".join(lines)] * bool(lines) + [f"{label} {elsewhere}"] * bool(elsewhere)
+
+
+def _item(source: Source) -> str:
+    """A passage as a list item: quote, marker and place."""
     evidence = source.evidence
     page = "" if evidence.page is None else f", page {evidence.page}"
     section = one_line(_MARKUP.sub(" ", evidence.section)) or "no section title"
-    near_to = f"; near to sentence {sentence}" if sentence else ""
-    return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], in “{as_text(section)}”{page}{near_to}"
+    return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], in “{as_text(section)}”{page}"

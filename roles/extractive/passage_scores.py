@@ -38,13 +38,15 @@ _LONGEST_CITATION = 300  # characters, at the end of a sentence
 _QUOTABLE: Final = {name: re.compile(rule) for name, rule in read_rules(__file__, "quotable_rules")["patterns"].items()}
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 
-Genre = Literal["announcement", "procedure", "other"]
+Genre = Literal["announcement", "detail", "procedure", "other"]
 
 
 def genre_of(sentence: str) -> Genre:
-    """What a sentence does in its paper: announces or defines something, says what was done, or something else."""
+    """What a sentence does: announces or defines something, counts its parts, says what was done, or something else."""
     if _QUOTABLE["announces"].search(sentence):
         return "announcement"
+    if _QUOTABLE["detail"].search(sentence):
+        return "detail"
     done = _QUOTABLE["aimed"].search(sentence) or (
         _QUOTABLE["procedure"].search(sentence) and not _QUOTABLE["report"].search(sentence)
     )
@@ -139,14 +141,16 @@ _MORE_WEIGHT: Final = 8.0  # added to that of a sentence, so that short ones do 
 _CROSS: Final = (0.1, -5.0)  # and the log-odds that add nothing
 _HOPELESS: Final = -2.5  # without the cross-encoder
 _LEAST, _RAREST = 0.3, 5.5  # weights of words
-_CLEAR: Final = 0.5  # log-odds by which one sentence of a statement is nearer than the next
 # Of the subject: the log-odds for a need from which on a sentence supports its paper, the weight of the cosine of the
 # paper's abstract, and that of the mean log-odds for its nearest needs, by which a sentence of the paper is chosen.
 _SUPPORTS: Final = -1.0
 _ABSTRACT: Final = 6.0
-_AMONG, _NEEDS = 0.1, 3
+_AMONG, _NEEDS = 0.5, 3
+# Added by how near a sentence under its paper's title, and that title alone, are to an experiment: weight and even cosine.
+_UNDER_TITLE: Final = (8.0, 0.72)
+_TITLE: Final = (8.0, 0.68)
 CITED: Final = 8.0  # added for a passage of a paper that the statement names
-_OF_GENRE: Final[Mapping[Genre, float]] = {"other": 0.0, "procedure": -0.6, "announcement": -4.0}
+_OF_GENRE: Final[Mapping[Genre, float]] = {"other": 0.0, "procedure": -0.6, "detail": 0.0, "announcement": -4.0}
 
 
 class PassageScores:
@@ -222,18 +226,21 @@ class PassageScores:
             odds[place] += _CROSS[0] * (read - _CROSS[1])
         return odds
 
-    async def nearest_sentences(self, sentences: Sequence[str], texts: Sequence[str]) -> list[int]:
-        """The number (from 1) of the sentence that each text is nearest to, 0 where two are about as near, [n]."""
-        if len(sentences) < 2 or not texts:
-            return [0] * len(texts)
-        words = [_weights(sentence).keys() for sentence in sentences]
-        shared = np.array([[_sum(_weights(text), of) for of in words] for text in texts])
-        odds = _COSINE * await self.cosines(sentences, texts) + _SHARED * shared
-        second, first = np.partition(odds, -2, axis=1)[:, -2:].T
-        return [
-            int(place) + 1 if clear else 0
-            for place, clear in zip(odds.argmax(1), first - second >= _CLEAR, strict=True)
-        ]
+    async def of_subject(self, about: str, sources: Sequence[Source]) -> Odds:
+        """Log-odds to add to those of sentences, by what their papers are about, [n].
+
+        Papers on something else share techniques and words with an experiment.
+        """
+        if self.multilingual:  # whose cosines have another scale
+            return np.zeros(len(sources))
+        titles = [source.paper.title for source in sources]
+        under = [f"{title}. {one_line(source.evidence.quote)}" for title, source in zip(titles, sources, strict=True)]
+        near = [(await self.cosines([about], texts))[:, 0] for texts in (under, titles)]
+        odds: Odds = sum(
+            (weight * (each - even) for each, (weight, even) in zip(near, (_UNDER_TITLE, _TITLE), strict=True)),
+            np.zeros(len(sources)),
+        )
+        return odds
 
     async def subject(self, about: str, papers: Sequence[Paper], of_needs: Sequence[Odds]) -> Odds:
         """How near sentences of papers are to the subject of an experiment, [n].
@@ -275,7 +282,7 @@ def _of_genre(need: Need, text: str, category: Category) -> float:
     Numbers in a section on methods are settings, not results.
     """
     genre = genre_of(text)
-    if category is Category.METHOD and genre == "other" and any(map(str.isdigit, text)):
+    if category is Category.METHOD and genre in ("detail", "other") and any(map(str.isdigit, text)):
         genre = "procedure"
     return 0.0 if genre == "procedure" and need.asks == "method" else _OF_GENRE[genre]
 

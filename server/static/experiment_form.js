@@ -15,6 +15,9 @@ export const fieldsOf = (form) =>
 export function fill(fields, experiment) {
   const rest = structuredClone(experiment);
   for (const field of fields) {
+    // A hypothesis or concept of plain words is its description.
+    const [name, part] = field.path.split(".");
+    if (part === "description" && typeof rest[name] === "string") rest[name] = { description: rest[name] };
     const value = take(rest, field.path.split("."));
     const text = value === undefined || value === null ? "" : written(field.form, value);
     // A value of a type that the field does not have stays beside the form, where the check names it.
@@ -50,6 +53,7 @@ function written(form, value) {
   if (form === "pairs") return isRecord(value) ? Object.entries(value).map(([name, item]) => `${name} = ${shown(item)}`).join("\n") : null;
   if (form === "plots") return plots(value);
   if (form === "number") return Number.isInteger(value) ? String(value) : null;
+  if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value.join("\n\n");
   return typeof value === "string" ? value : null;
 }
 

@@ -73,7 +73,7 @@ def test_an_answer_with_its_stages_references_and_next_steps(home: Path, server:
         assert QUESTION in shown
         assert "[1]" in shown
         key = cited_keys(shown)["1"]
-        person.type("summary 1", f"Key: {key}")
+        person.type("summary 1", f"{key}: ")
         person.type("open 1", "File: ", f"{key}.md")
 
 
@@ -113,7 +113,7 @@ def test_nothing_found_keeps_the_last_answer(
         person.sees(PROMPT)
         key = cited_keys(asked(person, f"research {QUESTION}"))["1"]
         finds_nothing(person, librarian)
-        person.type("summary 1", f"Key: {key}")
+        person.type("summary 1", f"{key}: ")
         person.type("save", "Research results saved to:")
     (markdown,) = (tmp_path / "results").glob("*.md")
     assert markdown.read_text(encoding="utf-8").startswith(f"# {QUESTION}\n")
@@ -137,7 +137,7 @@ def test_following_up_keeps_the_numbers_and_continues_in_another_shell(
     with person_at(home, server, tmp_path, "--thread", f"chat-{thread}") as person:
         person.sees("2 turns. The last question:", PROMPT)
         number, key = next(iter(numbers.items()))
-        person.type(f"summary {number}", f"Key: {key}")
+        person.type(f"summary {number}", f"{key}: ")
         third = person.type("and what else?", "Understood as: ", *STAGES, "Research Results", "Next steps")
         assert cited_keys(third)
         for number, key in cited_keys(third).items():
@@ -154,7 +154,7 @@ def test_ctrl_c_in_the_middle_of_an_answer_and_kill_lose_nothing(
         person.sees("Stage 3: Synthesizing")
         person.press("Ctrl-C")
         person.sees("Completed calls are saved; `resume` continues.", PROMPT)
-        person.type("find calibration", "best first", "Next steps")
+        person.type("find calibration", "papers, page 1")
         person.child.sendline("resume")
         person.sees("Resuming this question at step 'answer'.", "Stage 3: Synthesizing")
         librarian.reached[2].wait()

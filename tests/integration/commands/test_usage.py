@@ -171,3 +171,9 @@ def test_pruning_requires_a_selection(citeloom: Citeloom, home: Path) -> None:
 def test_an_empty_journal_says_that_it_is_empty(citeloom: Citeloom, home: Path) -> None:
     stats = citeloom("journal", "stats", "--home", home)
     assert stats.code == 0 and "empty" in stats.out and "0 answers" not in stats.out
+
+
+def test_usage_does_not_say_that_nothing_was_embedded_where_the_bundled_model_did(
+    citeloom: Citeloom, home: Path
+) -> None:
+    assert "remotely" in citeloom("usage", "--home", home).out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +39,12 @@ def test_a_posted_text_is_checked_and_costs_once(served: Served, model: FakeOpen
     assert model.calls() == calls
     refused = served.post("/checks", {"text": TEXT, "only": ["sums"]})
     assert refused.status_code == 422 and "only" in refused.text
+
+
+@pytest.mark.parametrize("bib", ["@article{varga2021calibration, title={Broken, year=2022", "\x00\x01 no bibliography"])
+def test_a_broken_bibliography_is_named_without_a_path_of_the_server(served: Served, bib: str) -> None:
+    answer = served.post("/checks", {"text": TEXT, "bib": bib})
+    assert tempfile.gettempdir() not in answer.text and "references.bib" in answer.text, answer.text
 
 
 async def test_agents_check_a_claim_and_a_text(home: Path, model: FakeOpenAI) -> None:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from citeloom.api.homes import load_early
+from citeloom.api.early_loading import load_early
 from citeloom.citations import references
 from citeloom.models.embeddings import bundled_models
 from citeloom.models.embeddings.bundled_models import EMBEDDER, RERANKER, BundledModel, WeightsError

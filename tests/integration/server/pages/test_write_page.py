@@ -185,6 +185,11 @@ def test_an_uploaded_experiment_fills_the_form_and_loses_nothing(
     page.locator("#file").set_input_files(odd)
     expect(page.locator("#field-metrics-error")).to_contain_text("an object")
     expect(page.locator("#field-metrics")).to_have_attribute("aria-invalid", "true")
+    plain = tmp_path / "plain.json"
+    plain.write_text('{"hypothesis": "Seeds help.", "experimental_plan": ["Train.", "Test."]}', encoding="utf-8")
+    page.locator("#file").set_input_files(plain)
+    expect(page.locator("#field-hypothesis-description")).to_have_value("Seeds help.")
+    expect(page.locator("#field-experimental_plan")).to_have_value("Train.\n\nTest.")
     broken = tmp_path / "broken.json"
     broken.write_text('{"metrics": <script>alert(1)</script>', encoding="utf-8")
     page.locator("#file").set_input_files(broken)

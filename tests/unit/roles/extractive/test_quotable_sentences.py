@@ -25,6 +25,10 @@ UNFIT = {
     "a definite thing of its own paper": "The inference is achieved by optimizing a penalized likelihood over groups",
     "a caption": "The red dots and red regression line represent preprints that moved between the two groups",
     "a caption of points": "Red dots represent the samples that moved between both groups after the second round",
+    "a caption of bars": "Bar plots (left) show the number of pairs of genes for each tissue that was predicted",
+    "a caption of a panel": "Classic learning of many tasks (left) gives each task a head on shared representations",
+    "bars of errors": "Error bars and shaded regions show bootstrapped intervals of ninety-five percent",
+    "an axis without marks": "The y axis shows the area under the curve of both models for all the samples",
     "an axis": "The _x_-axis shows the difference in accuracy from a model that was trained on permuted labels",
     "points to what follows": "By simulation it was shown how much, for the sample sizes that are common in sensing",
     "a panel letter": "E, Heatmap of mutational signatures for patients with at least one hypermutant tumor",
@@ -64,6 +68,8 @@ GENRES: list[tuple[Genre, str]] = [
     ("procedure", "The map allows us to compare both towns to determine if the level of traffic relates to income"),
     ("procedure", "We trained a baseline model on the labels of the experts and then sampled from the rest"),
     ("procedure", "Temperatures were fitted on wrist windows of the calibration persons of each rotation"),
+    ("detail", "Gene nodes have 302 distinct degrees for their edges, resulting in 91,204 pairs of degrees"),
+    ("detail", "The network contains 47,031 nodes of 11 types and 2,250,197 edges of 24 types"),
     ("other", "We trained two models and found that the larger one was less accurate on unseen sites"),
     ("other", "Random rotation raised accuracy in the untrained pocket position from 0.571 to 0.688"),
     ("other", "Methods that were tuned on one site cannot be expected to work on another without labels"),
@@ -72,7 +78,7 @@ GENRES: list[tuple[Genre, str]] = [
 
 
 @pytest.mark.parametrize(("genre", "sentence"), GENRES)
-def test_aims_definitions_and_procedures_are_told_from_the_rest(genre: Genre, sentence: str) -> None:
+def test_aims_definitions_counts_and_procedures_are_told_from_the_rest(genre: Genre, sentence: str) -> None:
     assert genre_of(sentence) == genre
 
 
