@@ -9,8 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
+hypothesis.settings.register_profile("any machine", deadline=None)  # the time of an example depends on what else runs
+hypothesis.settings.load_profile("any machine")
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree
 
 from ...errors import InputError
-from ...settings.config import Settings
 from ..markdown import is_standard_heading
 from ..safe_files import FileRefusedError
 from ..sandbox import CallLimits, OutOfTimeError, SandboxError, run, sandboxed
@@ -27,6 +26,8 @@ from .pages import Page, TextRun
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+    from ...settings.config import Settings  # each page is read in a process that would import it
 
 PAGE_SECONDS: Final = 60.0  # typical pages take two to five
 PAGE_READINGS: Final = 3  # per page: as scanned, upright, and with level lines

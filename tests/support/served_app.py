@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +17,10 @@ import httpx
 import pytest
 import uvicorn
 from fastapi.routing import APIRoute, _EffectiveRouteContext, _RouterIncludeContext
+from mcp.server.mcpserver.tools import Tool
 
 from citeloom.models.http.client import close_connections
+from citeloom.server import mcp_server
 from citeloom.server.app import create_app, uvicorn_config
 from citeloom.server.server_options import ServerOptions
 from citeloom.server.server_state import ServerState
@@ -41,6 +43,18 @@ def _built_once(original_route: APIRoute, include_context: _RouterIncludeContext
     if key not in _routes:
         _routes[key] = _built(original_route=original_route, include_context=include_context)
     return _routes[key]
+
+
+_described = mcp_server._strict_tool
+_tools: dict[tuple[str, str], Tool] = {}
+
+
+def _described_once(call: Callable[..., Any], title: str, **given: Any) -> Tool:
+    """A tool of the MCP server; its schemas are the same in every server, and take a third of what such a test does."""
+    key = call.__name__, title
+    if key not in _tools:
+        _tools[key] = _described(call, title, **given)
+    return _tools[key].model_copy(update={"fn": call})
 
 
 @dataclass(frozen=True)
@@ -148,6 +162,7 @@ def served_app(home: Path | DatabaseUrl, settings: dict[str, Any] | None = None,
         for name, value in given.items():
             patch.setenv(f"CITELOOM_{name.upper()}", str(value))
         patch.setattr(_EffectiveRouteContext, "from_api_route", _built_once)
+        patch.setattr(mcp_server, "_strict_tool", _described_once)
         server = Served(load_settings(home=home), home, ServerOptions(**options))
         server.start()
         try:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 import psutil
 import pytest
@@ -171,7 +172,8 @@ def window(browser: Callable[[], Browser], complaints: Complaints) -> Iterator[C
 
     def open_(width: int = 1400, scheme: str = "light") -> BrowserContext:
         height = 900 if width > 500 else 800
-        context = browser().new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+        shown: Any = {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
+        context = browser().new_context(**shown, reduced_motion="reduce")  # what pulses is drawn by the processor
         context.set_default_timeout(300_000)
         context.on("console", note)
         context.on("weberror", lambda error: complaints.add(str(error.error)))
