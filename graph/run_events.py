@@ -36,72 +36,66 @@ class ProgressCounts(TypedDict, total=False):
     section: str | None
 
 
-class ProgressEvent(ProgressCounts):
+class _Event(TypedDict):
+    source: Literal["citeloom"]
+
+
+class _PassageEvent(_Event):
+    key: str
+    page: int | None
+    section: str
+
+
+class ProgressEvent(_Event, ProgressCounts):
     """One step of a run; `text` is a line for people."""
 
-    source: Literal["citeloom"]
     kind: Literal["stage"]
     stage: Stage
     text: str
 
 
-class EvidenceEvent(TypedDict):
+class EvidenceEvent(_PassageEvent):
     """A passage was found that is relevant to a query; drafts cite it by its `id`."""
 
-    source: Literal["citeloom"]
     kind: Literal["evidence"]
     id: str
-    key: str
-    page: int | None
-    section: str
     query: str
 
 
-class FindingEvent(TypedDict):
+class FindingEvent(_PassageEvent):
     """A passage was read, and this is what it says; the finding may still be dropped, and gets its id later."""
 
-    source: Literal["citeloom"]
     kind: Literal["finding"]
     text: str
-    key: str
-    page: int | None
-    section: str
 
 
-class TokenEvent(TypedDict):
+class TokenEvent(_Event):
     """The draft continues with `text`, in the citation style of the run."""
 
-    source: Literal["citeloom"]
     kind: Literal["token"]
     text: str
 
 
-class CitationEvent(TypedDict):
+class CitationEvent(_PassageEvent):
     """The draft cites a piece of evidence for the first time, in the text that follows; `number` is its paper's."""
 
-    source: Literal["citeloom"]
     kind: Literal["citation"]
     number: int
-    key: str
-    page: int | None
-    section: str
     evidence_id: str
 
 
-class RestartedEvent(TypedDict):
+class RestartedEvent(_Event):
     """The draft starts over: earlier tokens and citations are void."""
 
-    source: Literal["citeloom"]
     kind: Literal["restarted"]
 
 
-class DoneEvent(TypedDict):
+class DoneEvent(_Event):
     """The end: the checked text without its references, and whether it differs from the streamed tokens.
 
     `answered` is false for a question that no passage answers; `result` is the JSON of the command.
     """
 
-    source: Literal["citeloom"]
     kind: Literal["done"]
     text: str
     differs: bool

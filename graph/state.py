@@ -35,20 +35,6 @@ Interrupts = Annotated[
 ]
 
 
-class WrittenSection(TypedDict):
-    """A finished section of a paper, before its citations are rendered; its record is built from this."""
-
-    section: SectionKind
-    draft: dict[str, Any]
-    findings: list[FindingRecord]
-    verdicts: list[dict[str, Any]]
-    warnings: list[str]
-    offered: list[str]  # the evidence of earlier sections that its writer was shown
-    needs: list[dict[str, Any]]
-    read: list[str]  # the other chunks that its agent read
-    spent: dict[str, Any]  # the cost of the paper up to the end of this section
-
-
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Append evidence with new ids; a record with a known id, such as a recalled one found again, replaces the old."""
     again = {record["id"]: record for record in new}
@@ -131,7 +117,9 @@ class SectionState(RunState, total=False):
     section: SectionKind
     experiment: dict[str, Any]
     offered: list[str]  # only in a paper: the evidence of earlier sections that the current one is shown
-    written: list[WrittenSection]  # only in a paper: its finished sections
+    # Only in a paper: of each finished section the fields from which its record is built, the other chunks that its
+    # agent `read`, and what the paper had `spent` by its end.
+    written: list[dict[str, Any]]
 
 
 class ResearchInput(TypedDict):

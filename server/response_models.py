@@ -15,10 +15,12 @@ from .uploaded_files import RefusedFile
 Responses = dict[int | str, dict[str, Any]]
 
 
-class ListedRun(results.RunSummary):
-    """A run as `runs list` shows it; `active` is its job while it waits or works here."""
-
+class _WithJob(TypedDict):
     active: JobRecord | None
+
+
+class ListedRun(results.RunSummary, _WithJob):
+    """A run as `runs list` shows it; `active` is its job while it waits or works here."""
 
 
 class RunList(TypedDict):
@@ -28,16 +30,12 @@ class RunList(TypedDict):
     total: int
 
 
-class RunWithJob(results.RunDetails):
+class RunWithJob(results.RunDetails, _WithJob):
     """A run with its searches, and its result once it is finished; `active` is its job while it waits or works here."""
 
-    active: JobRecord | None
 
-
-class ListedConversation(results.ConversationSummary):
+class ListedConversation(results.ConversationSummary, _WithJob):
     """A conversation as `conversations list` shows it; `active` is its turn while it waits or works here."""
-
-    active: JobRecord | None
 
 
 class ConversationList(TypedDict):
@@ -60,17 +58,14 @@ class PausedQuestion(TypedDict):
     kind: str
 
 
-class ConversationWithJob(results.ConversationDetails):
+class ConversationWithJob(results.ConversationDetails, _WithJob):
     """A conversation with its finished turns, and the one that is active or paused."""
 
-    active: JobRecord | None
     paused: PausedQuestion | None
 
 
-class ListedTable(results.TableSummary):
+class ListedTable(results.TableSummary, _WithJob):
     """An evidence table as `tables list` shows it; `active` is the job that makes it while it waits or works."""
-
-    active: JobRecord | None
 
 
 class ListedTables(TypedDict):

@@ -35,7 +35,6 @@ from ..state import (
     RunState,
     SectionState,
     Update,
-    WrittenSection,
     given_tables,
     own_queries,
     searched_in_vain,
@@ -133,7 +132,7 @@ async def store_section(state: SectionState, runtime: Runtime[Any], session: Ses
     kind = state["section"]
     written = {name: cast(Any, state)[name] for name in _OF_A_SECTION}
     written |= {"read": chunks_shown(state, session), "spent": await session.usage(session.run_id(runtime))}
-    done = [*state["written"], cast(WrittenSection, written)]
+    done = [*state["written"], written]
     runtime.stream_writer(progress("kept", f"{kind} is written", done=len(done), total=len(WRITING_ORDER)))
     return {"written": done, "section": WRITING_ORDER[min(len(done), len(WRITING_ORDER) - 1)]}
 
