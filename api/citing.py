@@ -121,7 +121,9 @@ async def asuggest_citations(
         asyncio.to_thread(library.nearest_papers, vector, max(_NEAR_PAPERS, len(allowed))),
         rank(library, query, _POOL, scope, options),
     )
+    # A paper beyond the nearest, of which a score is not known, is as far as the last of them, and no farther.
     least = min((item.score for item in near), default=0.0)
+    least_passage = min((score for _, score in ranking), default=0.0)
     scores = {item.paper.key: item.score for item in near}
     passages: dict[str, tuple[str, float]] = {}
     for name, score in ranking:
@@ -131,7 +133,8 @@ async def asuggest_citations(
     said = content_words(sentence)
     for key in possible:
         about = _TITLE_WEIGHT * _overlap(said, content_words(papers[key].title), rarity)
-        scores[key] = scores.get(key, least) + _PASSAGE_WEIGHT * passages.get(key, ("", 0.0))[1] + about
+        _, passage = passages.get(key, ("", least_passage))
+        scores[key] = scores.get(key, least) + _PASSAGE_WEIGHT * passage + about
     chosen = sorted(possible, key=lambda key: (-scores[key], key))[:most]
     apart = tuple(key for key in chosen if key not in passages)
     more = (await rank(library, query, _POOL, Scope(papers=apart), options))[0] if apart else []

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..citations.export.section_files import slug, write_texts
+from ..citations.export.section_files import free_name, slug, write_texts
 from ..citations.html_escaping import inert
 from ..documents.chunking import Window
 from ..drafts.page_record import few_succeeded
@@ -46,7 +46,6 @@ from ..graph.session import Session
 from ..plurals import counted
 from ..roles.protocols import Purpose, TableColumn
 from ..roles.run_roles import Roles
-from ..runs.output_files import free_file_name
 from ..stores.evidence_table_register import CellChangedError, StoredCell, StoredTable, UnknownTableError
 from ..stores.home import written_files
 from ..stores.tables import own_id
@@ -134,7 +133,7 @@ def asave_table(
     wanted: list[Any] = list(dict.fromkeys(["md", *one_or_more(formats)]))
     written = written_files(session.home)
     contents = {target: render_table(table, target) for target in wanted}
-    free = free_file_name(Path(out), slug(table["question"]), (*wanted, "json"), written, force=force)
+    free = free_name(Path(out), slug(table["question"]), (*wanted, "json"), written.has, force=force)
 
     def as_json(paths: Mapping[str, str]) -> str:
         return json.dumps({**table, "files": dict(paths)}, ensure_ascii=False, indent=2)

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from ..citations.checks.findings import shown
 from ..citations.export.pandoc_formats import FORMATS, Format
-from ..citations.export.section_files import not_writable, prepare_folder, write_atomically
+from ..citations.export.section_files import free_name, prepare_folder, write_files
 from ..citations.verification import is_result, verify as verify_record
 from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_exported, read_latex, with_long_keys
 from ..documents.pandoc import PandocError
@@ -29,7 +29,7 @@ from ..plurals import counted
 from ..program import command
 from ..runs.edited_text import editable_text, edited_record, section_of_paper
 from ..runs.imported_text import edited_by_hand, import_sections, new_numbers, read_document
-from ..runs.output_files import ResultFiles, free_file_name, stem_of
+from ..runs.output_files import ResultFiles, stem_of
 from ..runs.result_record import stored
 from ..runs.sentence_check import load_editable
 from ..runs.tex_project import Side, SyncedRegion, TexProject, TexSection, synchronize
@@ -101,17 +101,12 @@ def aexport(
     if elsewhere:
         kept["json"] = file.with_suffix(".json").read_bytes() if file.suffix else made.content("json")
     written = written_files(home)
-    free = free_file_name(target, stem, [*ordered, *needed, *kept], written, force=force)
+    free = free_name(target, stem, [*ordered, *needed, *kept], written.has, force=force)
     if needed and free.stem != stem:
         made = ResultFiles.of(record, home, free.stem, document=document)
     contents = {name: made.content(name) for name in (*ordered, *needed)} | kept
     paths = {name: target / f"{free.stem}.{name}" for name in contents}  # under the very name that the user's file has
-    written.note(list(contents.values()))
-    try:
-        for name, path in paths.items():
-            write_atomically(path, contents[name])
-    except OSError as error:
-        raise not_writable(target, error) from error
+    write_files({path: contents[name] for name, path in paths.items()}, written.note)
     files = {name: str(path) for name, path in paths.items()}
     return {"files": files, "warnings": [*notes, *free.notices(), *map(str, record["warnings"])]}
 
@@ -333,7 +328,7 @@ async def async_tex(
 
         def take(section: TexSection, theirs: str) -> TexSection:
             try:
-                document = EditedDocument(read_latex(theirs), f"{section.run} {section.kind}")
+                document = replace(read_latex(theirs), mark=f"{section.run} {section.kind}")
             except PandocError as error:
                 raise InputError(f"{section.kind}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
             project.notices.extend(keep_imported(session, place, document)["warnings"])

@@ -35,7 +35,7 @@ _WORD = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"\d+")
 _AGREEING = re.compile(r"\b(?:is|are|was|were|has|have)\b|(?<=\w\w)s\b")
 _NAME_WORD = re.compile(r"[^\W\d_]{3,}|\b(?:1[5-9]|20)\d\d(?=\D|\Z)")
-_BETWEEN_NAMES = frozenset({"and", "und", "et", "al", "others"})
+_BETWEEN_NAMES = frozenset({"and", "und", "et", "al", "others", "ibid"})
 
 
 class TextCheck:

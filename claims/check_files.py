@@ -20,7 +20,7 @@ from xml.sax.saxutils import escape
 from markupsafe import Markup
 
 from ..citations.export.evidence_report import content_hash, packaged_template, report_template
-from ..citations.export.section_files import free_name, not_writable
+from ..citations.export.section_files import free_name, write_files
 from ..citations.markers import SpanSet, quoted_spans
 from ..documents.safe_files import FileRefusedError, open_office, read_part, replace_file
 from ..errors import InputError
@@ -77,11 +77,7 @@ def write_check(
     result: CheckResult, manuscript: Manuscript, file: Path, out: Path, formats: Sequence[CheckFormat], force: bool
 ) -> dict[str, str]:
     """Write the files; returns their paths by format. An earlier copy is replaced only with `force`. Blocks."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        return {name: _write(name, result, manuscript, file, out, force) for name in formats}
-    except OSError as error:
-        raise not_writable(out, error) from error
+    return {name: _write(name, result, manuscript, file, out, force) for name in formats}
 
 
 def comment_in_place(result: CheckResult, manuscript: Manuscript, file: Path) -> list[str]:
@@ -117,14 +113,12 @@ def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file:
         plain = sarif(result) if name == "sarif" else result
         content = check_report(result) if name == "html" else json.dumps(plain, indent=1, ensure_ascii=False)
         contents = {made: f"{content}\n".encode("utf-8", "replace")}
-    for path, data in contents.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, data)
+    write_files(contents)
     return str(made)
 
 
 def _free(path: Path, force: bool) -> Path:
-    name = free_name(path.parent, path.stem, [path.suffix[1:]], lambda _: force).stem
+    name = free_name(path.parent, path.stem, [path.suffix[1:]], lambda _: False, force=force).stem
     return path.with_name(f"{name}{path.suffix}")
 
 
@@ -192,6 +186,8 @@ def word_copy(file: Path, result: CheckResult) -> bytes:
                     copy.writestr(name, content)
     except FileRefusedError as error:
         raise InputError(f"{file}: {error}.") from None
+    except OSError as error:  # it may be gone after a long check
+        raise InputError(f"{file}: cannot be read ({error.strerror or error}).") from None
     return made.getvalue()
 
 

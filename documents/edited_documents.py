@@ -1,7 +1,7 @@
 """Reads what was exported, and perhaps edited: text as markdown, citations, comments and changes.
 
 Citation fields of a document become placeholders in its text. The XML is read and simplified in a process with limits,
-and only then given to pandoc; to check an exported file, its citations are read as `[@key]`.
+and only then given to pandoc; links to references become `[@key]`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -31,14 +31,13 @@ SUFFIXES: Final = (".docx", ".odt", ".tex", ".md")
 AUTHOR: Final = "Citeloom"  # of the comments that an export adds
 _LIMITS: Final = CallLimits(seconds=60.0, memory=4 << 30)
 _MOST_TEXT: Final = 4_000_000
-_MOST_BYTES: Final = 50_000_000  # of an exported file
+_MOST_BYTES: Final = 50_000_000  # of a web page, with its images
 _TO: Final = (
     "markdown_strict-raw_html+citations+footnotes+pipe_tables+tex_math_dollars+all_symbols_escapable"
     "+backtick_code_blocks"
 )
 _TEMPLATE: Final = "$if(abstract)$\n# Abstract\n\n$abstract$\n\n$endif$\n$body$\n"
-_EXPORTED: Final = {".tex": "latex", ".docx": "docx+citations", ".odt": "odt", ".html": "html"}
-EXPORTED_SUFFIXES: Final = (".md", *_EXPORTED)
+EXPORTED_SUFFIXES: Final = (*SUFFIXES, ".html")
 _MARKED: Final = re.compile(rf"{MARK}: ([\w-]{{1,80}}(?: [a-z_]{{1,40}})?)")
 _W: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -61,12 +60,10 @@ _BOLD_NUMBER = re.compile(r"(\*\*(?:Table|Figure)) ?\*\* ?(?:\*\*)?(\d{1,4})\*\*
 _NOTE = re.compile(r"(?m)^\[\^(?P<number>\d{1,6})\]:(?P<words>[^\n]*+(?:\n(?:[ ]{4}[^\n]*+|(?=\n)))*+)\n?")
 _NOTED = re.compile(r"(?P<sign>[.,;:!?]?)(?P<numbers>(?:\[\^\d{1,6}\])++)")
 _CITING = re.compile("[ ;,]*(?:\ue300\\d{1,6}\ue301|\\[(?P<keys>@[^\\[\\]]*+)\\])")
-_FENCED_DIV = re.compile(r"(?m)^:{3,}.*$")
 _LATEX_FIGURE = re.compile(r"\\begin\{figure\}(?:(?!\\begin\{figure\}).)*?\\end\{figure\}", re.DOTALL)
 _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
 _FIGURE_NUMBER = re.compile(r"\[(?P<number>\d*)\](?:\(#_Ref_[a-z]+_\d+\)|\{#_Ref_[a-z]+_\d+ \.anchor\})")
-_LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#(?:ref-|(?=X[0-9a-f]{39}\)))(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")
 _LABELLED = re.compile(
     r"(?<!\\)\[(?P<label>(?:\\[\[\]]|[^\[\]\\])++)\]\(#(?:ref-|(?=X[0-9a-f]{39}\)))(?P<key>[^()\s]++)\)"
 )
@@ -75,16 +72,12 @@ _BRACKET = re.compile(r"\^?\((?P<inner>[^()]*+)\)")
 _CITED = re.compile(r"\[(@[^\[\]]*)\]")
 _PLACE = re.compile(r"(?<=\]),(?:\\? )in(?:\\? )section(?:\\? )“[^”]{0,300}”")
 _BETWEEN = re.compile(r"\](?:\^\(,\)|, ?)\[@")
-_SPAN = re.compile(r"\[(?P<inner>(?:[^\[\]]|\[@[^\[\]]*+\])*+)\]\{\.citation[^{}]*\}")
-_BY_KEY = re.compile(r"\[[^\[\]@]*+@[^\[\]]*+\]")
-_KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
-_AROUND = re.compile(r"\((?P<inner>[^()@]*\[@[^\[\]]*\](?:[^()]|\([^()]*\))*)\)")
 
 
 @dataclass
 class EditedDocument:
-    """What a document says: `fields` are its citations as CSL, `comments` have an author and a text, `changes` counts
-    tracked changes, `mark` names its run."""
+    """What a document says: `fields` are its citations as CSL, `labels` what links to references show, with their keys;
+    `comments` have an author and a text, `changes` counts tracked changes, `mark` names its run."""
 
     text: str
     mark: str = ""
@@ -92,6 +85,7 @@ class EditedDocument:
     comments: list[dict[str, str]] = field(default_factory=list)
     changes: int = 0
     notices: list[str] = field(default_factory=list)
+    labels: list[tuple[str, str]] = field(default_factory=list)
 
 
 class _Slot:
@@ -130,14 +124,15 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
         if kind not in MAIN_PARTS:
             source = read_regular(path, _MOST_TEXT).decode("utf-8-sig").replace("\r\n", "\n")
             found = _MARKED.findall(source)
-            text = without_comments_and_references(source) if kind == ".md" else read_latex(source)
-            return EditedDocument(text, found[-1] if found else "")
+            markdown = kind == ".md"
+            document = EditedDocument(without_comments_and_references(source)) if markdown else read_latex(source)
+            return replace(document, mark=found[-1] if found else "")
         read = sandboxed(_simplified, _LIMITS, str(path), kind, reject)
         listed = bool(read.pop("listed"))
         text = _BOLD_NUMBER.sub(r"\1 \2", _RAISED.sub(r"\1", _as_markdown(read.pop("content"), kind[1:])))
         if kind == ".odt":  # pandoc takes every formula for a displayed one
             text = _IN_LINE.sub(lambda line: line[0].replace("$$", "$"), text)
-        document = EditedDocument(with_notes(linked_keys(without_images(text))), **read)
+        document = replace(_with_keys(without_images(text)), **read)
     except (SandboxError, PandocError, UnicodeDecodeError) as error:
         raise FileRefusedError(f"cannot be read ({' '.join(str(error).split())[:160]})") from None
     if len(document.text) > _MOST_TEXT:
@@ -150,14 +145,20 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
     return document
 
 
-def read_latex(source: str) -> str:
-    """The text of LaTeX as markdown, without figures and references; blocks. Raises `PandocError`."""
-    markdown = linked_keys(_as_markdown(latex_without_figures(source).encode(), "latex"))
-    return _ESCAPED.sub(r"\1", without_comments_and_references(with_notes(markdown)))
+def read_latex(source: str) -> EditedDocument:
+    """What LaTeX says, without figures and references; blocks. Raises `PandocError`."""
+    document = _with_keys(_as_markdown(latex_without_figures(source).encode(), "latex"))
+    return replace(document, text=_ESCAPED.sub(r"\1", without_comments_and_references(document.text)))
 
 
-def _as_markdown(content: bytes, reader: str, to: str = _TO) -> str:
-    options = ["--from", reader, "--to", to, "--wrap=none", "--markdown-headings=atx", "--template=template.md"]
+def _with_keys(markdown: str) -> EditedDocument:
+    """Pandoc's markdown with keys in place of links, and its footnotes where they are called."""
+    labels = [(link["label"], link["key"]) for link in _LABELLED.finditer(markdown)]
+    return EditedDocument(with_notes(linked_keys(markdown)), labels=labels)
+
+
+def _as_markdown(content: bytes, reader: str) -> str:
+    options = ["--from", reader, "--to", _TO, "--wrap=none", "--markdown-headings=atx", "--template=template.md"]
     return pandoc([*options, "text"], {"text": content, "template.md": _TEMPLATE}).decode("utf-8", "replace")
 
 
@@ -219,7 +220,7 @@ def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
                 elif entry.endswith((".xml", ".rels", "mimetype")):
                     made.writestr(entry, read_part(archive, entry))
     found.mark = marked[1].decode().strip() if marked else ""
-    values = {name: value for name, value in vars(found).items() if name != "text"}
+    values = {name: value for name, value in vars(found).items() if name not in ("text", "labels")}
     return {**values, "listed": listed, "content": content.getvalue()}
 
 
@@ -375,34 +376,30 @@ def _drop(parent: Element, child: Element) -> None:
     parent.remove(child)
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedText:
-    """The text without headings and references; `labels` pairs each linked citation's visible text with its key."""
+def read_exported(file: Path) -> EditedDocument:
+    """An exported, perhaps edited file without headings, with `[@key]` for its fields too; blocks.
 
-    text: str
-    labels: tuple[tuple[str, str], ...] = ()
-
-
-def read_exported(file: Path) -> ExportedText:
-    """The text of an exported or edited file; blocks. Raises `InputError`."""
+    Raises `InputError`.
+    """
 
     def keys(field: re.Match[str]) -> str:
         held = document.fields[int(field[1]) :][:1]  # none if a person typed a placeholder
         return f"[{'; '.join('@' + str(item.get('id', '')) for citation in held for item in citation['items'])}]"
 
     try:
-        if file.suffix == ".odt" and (document := read_edited(file)).fields:
-            cited = [(item["shown"], item["items"]) for item in document.fields]
-            labels = tuple((shown, str(items[0].get("id"))) for shown, items in cited if len(items) == 1)
-            return ExportedText(without_frame(HELD.sub(keys, document.text)), labels)
-        data = read_regular(file, _MOST_BYTES)
-        if file.suffix == ".md":
-            return ExportedText(without_frame(data.decode("utf-8")))
-        if file.suffix == ".tex":
-            data = latex_without_figures(data.decode("utf-8")).encode()
-        return restore_keys(_as_markdown(data, _EXPORTED[file.suffix], "markdown-smart"))
-    except (OSError, UnicodeDecodeError, FileRefusedError, PandocError) as error:
+        document = _read_page(file) if file.suffix == ".html" else read_edited(file)
+    except FileRefusedError as error:
+        raise InputError(f"{file}: {error}.") from error
+    except (OSError, PandocError) as error:
         raise InputError(f"{file}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
+    cited = [(item["shown"], item["items"]) for item in document.fields]
+    labels = [(shown, str(items[0].get("id"))) for shown, items in cited if len(items) == 1]
+    return replace(document, text=without_frame(HELD.sub(keys, document.text)), labels=[*document.labels, *labels])
+
+
+def _read_page(file: Path) -> EditedDocument:
+    markdown = _as_markdown(read_regular(file, _MOST_BYTES), "html-native_divs-native_spans")
+    return _with_keys(without_images(markdown))
 
 
 def latex_without_figures(latex: str) -> str:
@@ -431,15 +428,6 @@ def without_comments_and_references(markdown: str) -> str:
     return _REFERENCES.sub("", _COMMENT.sub("", text[:closed]) + text[closed:]).strip()
 
 
-def restore_keys(markdown: str) -> ExportedText:
-    """Replace links to references in pandoc's markdown by `[@key]`."""
-    text = without_frame(_FIGURE_NUMBER.sub(r"\g<number>", _FENCED_DIV.sub("", markdown)))
-    labels = tuple((match["label"], match["key"]) for match in _LINK.finditer(text))
-    text = _SPAN.sub(lambda match: match["inner"], _LINK.sub(lambda match: f"[@{match['key']}]", text))
-    text = _AROUND.sub(lambda match: _group(match["inner"]), text)
-    return ExportedText(_BY_KEY.sub(lambda match: _group(match[0]), text), labels)
-
-
 def with_long_keys(text: str, keys: Iterable[str]) -> str:
     """The text with these keys where pandoc hashed their bookmarks, which Word limits to 40 characters."""
     for key in keys:
@@ -463,7 +451,3 @@ def linked_keys(markdown: str) -> str:
 
     keyed, links = _LABELLED.subn(link, markdown)
     return _BETWEEN.sub("; @", _BRACKET.sub(group, _PLACE.sub("", keyed))) if links else markdown
-
-
-def _group(words: str) -> str:
-    return f"[{'; '.join(f'@{key}' for key in _KEYS.findall(words))}]"

@@ -214,8 +214,11 @@ class CitationServer(LanguageServer):
         session, document = await self._session(), self._document(uri)
         if session is None or document is None:
             return
-        if len(document.source) > _LARGE and not max_calls:
-            parts = _CHEAP
+        if not max_calls:
+            if await asyncio.to_thread(_is_paper, session, document.file):
+                return  # opened to be read
+            if len(document.source) > _LARGE:
+                parts = _CHEAP
         checked = await check_document(session, document, parts, max_calls)
         if unquote(uri) in self.workspace.text_documents:
             if other := self._checked.get(uri):  # a check on command and one while typing may overtake each other
@@ -407,6 +410,12 @@ class CitationServer(LanguageServer):
             if entries and (span := entry_span(entries.source, cited.key)):
                 changes[entries.uri] = [lsp.TextEdit(entries.range(*span), name)]
         return lsp.WorkspaceEdit({uri: edits for uri, edits in changes.items() if edits})
+
+
+def _is_paper(session: Session, file: Path) -> bool:
+    """Whether a file is a paper of the library."""
+    source = str(file.resolve())
+    return any(paper.source == source for paper in session.library.papers())
 
 
 def _markdown(text: str) -> lsp.MarkupContent:

@@ -20,14 +20,12 @@ from ..citations.export.pandoc_formats import FORMATS, PANDOC_FORMATS, PLAIN_DOC
 from ..citations.export.plot_figures import as_references, read_images, unshown_figures, with_figures
 from ..citations.export.section_files import (
     ExportError,
-    FreeName,
     as_bytes,
     comment,
     file_stem,
     free_name,
-    prepare_folder,
     slug,
-    write_atomically,
+    write_files,
     write_texts,
     zip_files,
 )
@@ -40,7 +38,6 @@ from ..errors import InputError
 from ..plurals import counted
 from ..stores.home import Home, written_files
 from ..stores.library import Library, UnknownPaperError
-from ..stores.run_register import WrittenFiles
 from ..tools.paper_search import find_cited_figures
 from .result_record import ResultRecord, StoredRecord, public_record as public_record, stored
 
@@ -229,7 +226,7 @@ def save(
     name = stem_of(record, stem)
     written = written_files(home)
     suffixes = [*ALWAYS, *wanted, *(figure["file"].partition(".")[2] for figure in record["figures"])]
-    find_name = partial(free_file_name, out, name, suffixes, written, force=force)
+    find_name = partial(free_name, out, name, suffixes, written.has, force=force)
     while True:
         free = find_name()
         files = ResultFiles.of(record, home, free.stem, images, document)
@@ -263,26 +260,14 @@ def save(
     return saved
 
 
-def free_file_name(
-    out: Path, name: str, suffixes: Sequence[str], written: WrittenFiles, *, force: bool = False
-) -> FreeName:
-    """A file name that overwrites nothing the user edited, unless `force`."""
-    return FreeName(name) if force else free_name(out, name, suffixes, written.has)
-
-
 def write_own_file(
     path: Path, content: str, *, home: Home | None = None, force: bool = False
 ) -> tuple[Path, list[str]]:
     """Write one file, numbered and with a warning if the existing one was edited; blocks. Raises `InputError`."""
     written = written_files(home)
-    free = free_file_name(path.parent, path.stem, [path.suffix[1:]], written, force=force)
+    free = free_name(path.parent, path.stem, [path.suffix[1:]], written.has, force=force)
     target = path.with_name(f"{free.stem}{path.suffix}")
-    prepare_folder(path.parent)
-    written.note([as_bytes(content)])
-    try:
-        write_atomically(target, content)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from error
+    write_files({target: content}, written.note)
     return target, free.notices()
 
 

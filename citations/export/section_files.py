@@ -94,23 +94,28 @@ def write_texts(
     as_json: Callable[[Mapping[str, str]], str],
     note: Callable[[Collection[bytes]], None] = lambda _: None,
 ) -> dict[str, str]:
-    """Write `contents` by suffix, and last the JSON, which names all files; returns their paths.
-
-    `note` is called with all contents before the first file is written. Raises InputError if the folder cannot be
-    created or written.
-    """
+    """Write `contents` by suffix, and last the JSON, which names all files; returns their paths. As `write_files`."""
     stem = file_stem(kind)
-    paths = {suffix: out_dir / f"{stem}.{suffix}" for suffix in (*contents, "json")}
-    files = {suffix: str(path) for suffix, path in paths.items()}
-    try:
-        out_dir.mkdir(parents=True, exist_ok=True)
-        written = {suffix: as_bytes(text) for suffix, text in {**contents, "json": as_json(files)}.items()}
-        note(list(written.values()))
-        for suffix, content in written.items():
-            write_atomically(paths[suffix], content)
-    except OSError as error:
-        raise not_writable(out_dir, error) from error
+    files = {suffix: str(out_dir / f"{stem}.{suffix}") for suffix in (*contents, "json")}
+    write_files({Path(files[name]): text for name, text in {**contents, "json": as_json(files)}.items()}, note)
     return files
+
+
+def write_files(
+    contents: Mapping[Path, str | bytes], note: Callable[[Collection[bytes]], None] = lambda _: None
+) -> None:
+    """Write files, each atomically and durably; `note` is called with all contents before the first is written.
+
+    Raises InputError if a folder cannot be created or written.
+    """
+    written = {path: as_bytes(text) for path, text in contents.items()}
+    note(list(written.values()))
+    for path, content in written.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, content)
+        except OSError as error:
+            raise not_writable(path, error) from error
 
 
 def file_stem(kind: str) -> str:
@@ -127,10 +132,10 @@ def slug(text: str) -> str:
     return whole or name[:_SLUG_LENGTH] or "answer"
 
 
-def not_writable(out_dir: Path, error: OSError) -> InputError:
-    """The error of a folder for files."""
+def not_writable(path: Path, error: OSError) -> InputError:
+    """The error of a file, or of a folder for files."""
     return InputError(
-        f"{error.filename or out_dir}: cannot be written ({error.strerror or error}).",
+        f"{path}: cannot be written ({error.strerror or error}).",
         help="Choose another folder with --out.",
     )
 
@@ -148,11 +153,6 @@ def as_bytes(content: str | bytes) -> bytes:
     """Encode a text for a file."""
     # "replace": a lone surrogate in a model's answer must not lose the section.
     return content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Replace a file atomically and durably; raises OSError."""
-    replace_file(path, as_bytes(content))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +174,14 @@ class FreeName:
         ]
 
 
-def free_name(folder: Path, stem: str, suffixes: Sequence[str], is_own: Callable[[Path], bool]) -> FreeName:
-    """The first of `stem`, `stem.2`, `stem.3` ... that would replace only our own files."""
+def free_name(
+    folder: Path, stem: str, suffixes: Sequence[str], is_own: Callable[[Path], bool], *, force: bool = False
+) -> FreeName:
+    """The first of `stem`, `stem.2`, `stem.3` ... that would replace only our own files; `stem` with `force`."""
 
     def foreign(name: str) -> tuple[Path, ...]:
         paths = (folder / (f"{name}.{suffix}" if suffix else name) for suffix in suffixes)
-        return tuple(path for path in paths if os.path.lexists(path) and not is_own(path))
+        return tuple(path for path in paths if not force and os.path.lexists(path) and not is_own(path))
 
     names = chain([stem], (f"{stem}.{number}" for number in count(2)))
     return FreeName(next(name for name in names if not foreign(name)), foreign(stem))

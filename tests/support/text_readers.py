@@ -227,7 +227,6 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "verbatim_spans": lambda text: markers.verbatim_spans(text, [PLAIN, text]),
     "is_verbatim": lambda text: markers.is_verbatim(PLAIN, text),
     "an edited file": edited_documents.without_frame,
-    "citations of an exported file": edited_documents.restore_keys,
     "linked_keys": edited_documents.linked_keys,
     "notes of an edited file": lambda text: edited_documents.with_notes(f"[^1]: a\n{text}"),
     "tables of a manuscript": word_fields.mark_tables,

@@ -132,9 +132,9 @@ def test_a_half_written_set_of_our_own_is_not_taken_for_an_edit(
 ) -> None:  # fmt: skip
     write("discussion")
     calls = 0
-    real = files.write_atomically
+    real = files.replace_file
 
-    def dying(path: Path, content: str | bytes) -> None:
+    def dying(path: Path, content: bytes) -> None:
         nonlocal calls
         calls += 1
         if calls == stop_before:
@@ -142,7 +142,7 @@ def test_a_half_written_set_of_our_own_is_not_taken_for_an_edit(
         real(path, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(files, "write_atomically", dying)
+        patch.setattr(files, "replace_file", dying)
         given = ("--exp", exp, "--home", home, "--out", tmp_path / "out")
         citeloom("discussion", *given, "--cite-style", "pandoc")
     done = write("discussion", "--cite-style", "numeric")

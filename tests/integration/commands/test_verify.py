@@ -274,6 +274,18 @@ def test_an_untouched_file_holds_with_long_keys_and_addresses_in_the_references(
         assert set(json.loads(done.out)["counts"]) == {"kept"}, done.out
 
 
+@pytest.mark.parametrize("style", ["ieee", "chicago-notes-bibliography"])
+def test_an_untouched_file_holds_with_numbers_and_with_footnotes(
+    citeloom: Citeloom, exported: Path, tmp_path: Path, style: str
+) -> None:
+    folder, home = shutil.copytree(exported, tmp_path / "files"), exported.parent / "home"
+    written = ("--format", "docx,odt,html,tex", "--csl", style, "--citations", "text", "--force")
+    assert citeloom("export", folder / "discussion.md", *written, "--home", home).code == 0
+    for suffix in ("docx", "odt", "html", "tex"):
+        done = citeloom("verify", folder / f"discussion.{suffix}", "--home", home)
+        assert done.code == 0 and "hold" in done.err, done.out + done.err
+
+
 def test_an_edited_sentence_may_cite_what_the_run_found(
     citeloom: Citeloom, exported: Path, home: Path, tmp_path: Path
 ) -> None:

@@ -109,6 +109,16 @@ async def test_a_typed_prefix_chooses_among_keys_names_and_titles(home: Path, fo
         assert await editor.complete(editor.at("plot", 4)) == []
 
 
+async def test_a_paper_of_the_library_is_opened_to_be_read(home: Path, folder: Path) -> None:
+    async with editing(folder, "--home", home) as editor:
+        editor.open(SAMPLES / f"{SEEDS}.md", (SAMPLES / f"{SEEDS}.md").read_text())
+        paper = editor.uri
+        for name in ("first.tex", "second.tex"):  # checked after it
+            editor.open(folder / name, TEX)
+            await editor.diagnosed("key-without-entry")
+        assert not editor.found.get(paper)
+
+
 async def test_reads_checks_and_mends_a_text(home: Path, folder: Path) -> None:
     (folder / "paper.tex").write_text(TEX)
     async with editing(folder, "--home", home) as editor:

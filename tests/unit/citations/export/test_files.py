@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.citations.citation_styles import render
-from citeloom.citations.export.section_files import bibliography, markdown_document, write_atomically, write_texts
+from citeloom.citations.export.section_files import bibliography, markdown_document, write_files, write_texts
 from citeloom.citations.references import Reference
 from citeloom.errors import InputError
 from tests.support.citation_samples import make_source
@@ -77,8 +77,8 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(OSError, match="No space"):
-        write_atomically(path, "new")
+    with pytest.raises(InputError, match="No space"):
+        write_files({path: "new"})
     assert path.read_text() == "old"
     assert [item.name for item in tmp_path.iterdir()] == ["discussion.md"]
 
