@@ -33,7 +33,6 @@ _QUOTED: Final = re.compile(r"[\"\u201c\u201e]([^\"\u201c\u201d]{10,400}?)[.,]?[
 _WORDS: Final = re.compile(r"[^\W_]+")
 _LEAST_TITLE: Final = 3  # words by which a listed entry can name a paper of the library
 _SAME_KEY: Final = 0.55  # similarity of titles from which a shared key means the same paper
-_SHARED: Final = 0.75  # of the long words of the shorter title of two works of one year and the same authors
 _YEARS_APART: Final = 1  # between preprint and article
 _LONGEST_ORGANISATION: Final = 90  # characters
 _NEAR_KEY: Final = 0.8
@@ -185,20 +184,21 @@ class LibraryMatcher:
             likeness, key = max(rated, default=(0.0, ""))
             if likeness >= SURE:
                 return key
-            if shortened := [key for key, paper in self._papers.items() if _is_shortened(entry, paper)]:
-                return shortened[0] if len(shortened) == 1 else ""
+            shortened = [key for key, paper in self._papers.items() if _is_shortened(entry, paper)]
+            if len(shortened) == 1:
+                return shortened[0]
         said = f" {_plain(text)} "
         held = [(len(title), key) for key, title in self._titles.items() if f" {title} " in said]
         return max(held, default=(0, ""))[1]
 
 
 def _is_shortened(entry: Paper, paper: Paper) -> bool:
-    """Whether the entry has the authors and the year of the paper and most words of its title, or of one half of it."""
+    """Whether the entry has the authors and the year of the paper, and a title of words of its title only."""
     mine, theirs = ({word for word in _plain(each.title).split() if len(word) > 3} for each in (entry, paper))
-    if entry.year is None or entry.year != paper.year or min(len(mine), len(theirs)) < 2:
-        return False
     families = _families(entry), _families(paper)
-    return all(families) and _same_authors(*families) and len(mine & theirs) >= _SHARED * min(len(mine), len(theirs))
+    same = entry.year is not None and entry.year == paper.year and all(families) and _same_authors(*families)
+    other = bool(entry.doi and paper.doi)  # papers of one DOI are found by it
+    return same and not other and len(mine) >= _LEAST_TITLE and mine <= theirs
 
 
 def _plain(title: str) -> str:

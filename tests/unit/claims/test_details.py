@@ -193,18 +193,19 @@ def test_authors_are_shown_from_the_first_that_differs(other: str, shown: tuple[
 @pytest.mark.parametrize(
     ("title", "year", "found"),
     [
-        ("On the looms: a study", 2020, True),
-        ("Of all the north: a study of weavers", 2020, True),
-        ("On the looms of all the north", 2020, True),
+        ("Northern looms: a study", 2020, True),
+        ("A study of weavers and looms", 2020, True),
+        ("Northern looms: a theory of weavers", 2020, False),
+        ("Northern looms of the weavers in the rain", 2020, False),
         ("On the looms", 2020, False),
         ("Weavers of the south", 2020, False),
-        ("Of all the north", 2015, False),
+        ("A study of northern weavers", 2015, False),
     ],
 )
 def test_an_entry_with_a_shortened_title_is_the_paper_of_its_authors_and_year(
     title: str, year: int, found: bool
 ) -> None:
-    library = [Paper("lee", "On the looms of all the north: a study of weavers", ("Ann Lee", "Bo Ek"), 2020)]
+    library = [Paper("lee", "On northern looms: a study of weavers", ("Ann Lee", "Bo Ek"), 2020)]
     entry = Paper("L20", title, ("A. Lee", "B. Ek"), year)
     assert LibraryMatcher(library).match(entry) == ("lee" if found else "")
 
