@@ -32,5 +32,6 @@ def load_early(settings: Settings, purpose: Literal["search", "answer"]) -> None
 
                 read_style(None)
 
-    import_runtime()
+    with suppress(ImportError):  # which the search itself reports
+        import_runtime()
     threading.Thread(target=load, name="citeloom-early").start()

@@ -112,7 +112,8 @@ def resolve(
         raise InputError("--home is empty.", help="Name a folder or a database, or leave it out.")
     flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
     settings = load_settings(home=given, flags=flags, **overrides)
-    if early:
+    place = str(settings.home)
+    if early and (settings.home is None or "://" in place or Path(place).exists()):
         api.early_loading.load_early(settings, early)
     found = api.homes.configured_home(settings, to_copy=to_copy)
     found.require_place()

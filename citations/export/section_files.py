@@ -109,10 +109,14 @@ def write_files(
     Raises InputError if a folder cannot be created or written.
     """
     written = {path: as_bytes(text) for path, text in contents.items()}
+    for folder in {path.parent for path in written}:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise not_writable(folder, error) from error
     note(list(written.values()))
     for path, content in written.items():
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, content)
         except OSError as error:
             raise not_writable(path, error) from error

@@ -110,7 +110,10 @@ class ExtractiveWriter(Writer):
             for need, of_need in odds.items()
             if need.id in stated
             for source, each in zip(brief.sources, of_need, strict=True)
-            if need.asks == "method" or genre_of(one_line(source.evidence.quote)) != "detail"
+            if need.asks == "method"
+            or source.evidence.chosen
+            or is_cited(source.paper, need.text)
+            or genre_of(one_line(source.evidence.quote)) != "detail"
         ]
 
     async def _answer(self, brief: AnswerBrief) -> Draft:

@@ -240,7 +240,7 @@ class PassageScores:
             (weight * (each - even) for each, (weight, even) in zip(near, (_UNDER_TITLE, _TITLE), strict=True)),
             np.zeros(len(sources)),
         )
-        return odds
+        return odds * [len(title.split()) > 1 for title in titles]  # one word, or none, names no subject
 
     async def subject(self, about: str, papers: Sequence[Paper], of_needs: Sequence[Odds]) -> Odds:
         """How near sentences of papers are to the subject of an experiment, [n].

@@ -12,6 +12,7 @@ the folders of the last three.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import sqlite3
 import sys
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 _MOST = 20_000
 _STORED = ROOT / "tests" / "data" / "reranker_scores.sqlite"
 _TABLE = "CREATE TABLE IF NOT EXISTS answers (name BLOB PRIMARY KEY, answer) WITHOUT ROWID"
-_RERANKER = f"{RERANKER.onnx_sha256} {RERANKER.tokenizer_sha256} {version('onnxruntime')}"
+_CODE = hashlib.sha256(inspect.getsource(Reranker).encode()).hexdigest()
+_RERANKER = f"{RERANKER.onnx_sha256} {RERANKER.tokenizer_sha256} {version('onnxruntime')} {_CODE}"
 _EMBED, _SCORE = LocalEmbedding.embed_text, Reranker.score
 
 

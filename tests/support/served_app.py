@@ -19,6 +19,7 @@ import uvicorn
 from fastapi.routing import APIRoute, _EffectiveRouteContext, _RouterIncludeContext
 from mcp.server.mcpserver.tools import Tool
 
+from citeloom.api.agent_tools import with_fields
 from citeloom.models.http.client import close_connections
 from citeloom.server import mcp_server
 from citeloom.server.app import create_app, uvicorn_config
@@ -54,7 +55,7 @@ def _described_once(call: Callable[..., Any], title: str, **given: Any) -> Tool:
     key = call.__name__, title
     if key not in _tools:
         _tools[key] = _described(call, title, **given)
-    return _tools[key].model_copy(update={"fn": call})
+    return _tools[key].model_copy(update={"fn": with_fields(call)})
 
 
 @dataclass(frozen=True)

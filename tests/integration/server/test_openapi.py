@@ -68,6 +68,7 @@ def test_every_post_that_costs_takes_an_idempotency_key(served: Served) -> None:
 
 @pytest.mark.parametrize("mode", ["positive", "negative"])
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:Overriding standard format")  # a strategy of Schemathesis for addresses
 def test_every_answer_is_documented(served: Served, mode: str) -> None:
     import schemathesis  # takes each worker a second, also those that run other tests
     from schemathesis.checks import not_a_server_error
