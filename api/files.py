@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from ..citations.checks.findings import shown
 from ..citations.export.pandoc_formats import FORMATS, Format
-from ..citations.export.section_files import free_name, prepare_folder, write_files
+from ..citations.export.section_files import ExportError, free_name, prepare_folder, write_files
 from ..citations.verification import is_result, verify as verify_record
 from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_exported, read_latex, with_long_keys
 from ..documents.pandoc import PandocError
@@ -35,6 +35,7 @@ from ..runs.sentence_check import load_editable
 from ..runs.tex_project import Side, SyncedRegion, TexProject, TexSection, synchronize
 from ..stores.home import written_files
 from ..stores.run_register import RunRecord, UnknownRunError
+from ..text.words import one_line
 from .arguments import ArgumentError, one_or_more, parse_formats, require_choice, require_writable, word_options
 from .blocking import blocking, threaded
 from .results import ExportedFiles, ImportedText
@@ -72,15 +73,15 @@ def aexport(
         options: `csl`, a citation style (default: the run's); `force`, replace exported files that were edited since;
             `citations`, `evidence_comments` and `reference_doc` as in `RunOptions`.
 
-    Raises `InputError`, and `ExportError` if a conversion fails.
+    Raises `InputError`, and `ExportError` if a conversion fails and no file is left to write.
     """
     file, csl, force = Path(source), options.get("csl"), options.get("force", False)
     document = word_options(options).document()
     wanted = parse_formats(formats, file.parent)
     ordered = [name for name in FORMATS if name in wanted]
+    run, home = _run_of(session, file), session.home
     if not wanted:
         raise ArgumentError("formats: the file is markdown already.", help=f"Give {', '.join(FORMATS)}.")
-    run, home = _run_of(session, file), session.home
     if run.result is None:
         raise InputError(f"Run {run.thread_id} is not finished.", help="Resume it first.")
     record, stem, folder, notes = stored(run.result), stem_of(stored(run.result)), Path(), list[str]()
@@ -104,11 +105,23 @@ def aexport(
     free = free_name(target, stem, [*ordered, *needed, *kept], written.has, force=force)
     if needed and free.stem != stem:
         made = ResultFiles.of(record, home, free.stem, document=document)
-    contents = {name: made.content(name) for name in (*ordered, *needed)} | kept
+    contents, failed = dict[str, bytes](), list[ExportError]()
+    for name in ordered:
+        try:
+            contents[name] = made.content(name)
+        except ExportError as error:
+            failed.append(error)
+    if failed and not contents:
+        raise failed[0]
+    contents |= {name: made.content(name) for name in needed} | kept
     paths = {name: target / f"{free.stem}.{name}" for name in contents}  # under the very name that the user's file has
     write_files({path: contents[name] for name, path in paths.items()}, written.note)
     files = {name: str(path) for name, path in paths.items()}
-    return {"files": files, "warnings": [*notes, *free.notices(), *map(str, record["warnings"])]}
+    return {
+        "files": files,
+        "failed": [one_line(f"{error.message} {error.help}") for error in failed],
+        "warnings": [*notes, *free.notices(), *map(str, record["warnings"])],
+    }
 
 
 @threaded

@@ -538,6 +538,7 @@ class ExportedFiles(TypedDict):
     """The files that an export wrote."""
 
     files: Annotated[dict[str, str], Meaning("Path by format.")]
+    failed: Annotated[list[str], Meaning("Why a format could not be written.")]
     warnings: list[str]
 
 

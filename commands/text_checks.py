@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import time
@@ -230,7 +231,8 @@ def export(
     """Write a finished text, or an edited markdown file, in other formats.
 
     Your sentences are kept as you wrote them, and their citations are converted to the format; in docx and odt they
-    can be Zotero's fields. The .json of the run must be beside a file. No model is called.
+    can be Zotero's fields. The .json of the run must be beside a file. No model is called. Exit code 4 if a format
+    could not be written.
 
     Example: citeloom export paper/discussion.md --format docx --citations zotero
     """
@@ -238,8 +240,9 @@ def export(
     options = {item.name: getattr(files, item.name) for item in fields(WordOptions)}
     with home_session(**settings.changes()) as session:
         exported = api.files.export(session, source, wanted, out=out, csl=settings.csl, force=files.force, **options)
-    notice(*(f"Note: {warning}" for warning in exported["warnings"]))
-    return Printed(exported, lambda record: record["files"].values())
+    notice(*(f"Note: {warning}" for warning in exported["warnings"]), *(f"Error: {why}" for why in exported["failed"]))
+    code = DONE_WITH_REFUSALS if exported["failed"] else DONE
+    return Printed(exported, lambda record: record["files"].values(), code)
 
 
 def import_document(
@@ -298,9 +301,14 @@ def verify_file(
     outcome = "all of these hold" if unchecked else "all hold"
     outcome = f"{wrong} {'is' if wrong == 1 else 'are'} wrong" if wrong else outcome
     notice(f"{counts}; {outcome}.")
-    notice(*(f"Not checked: {count} {what}." for what, count in unchecked.items()))
+    notice(*(f"Not checked: {counted(count, _singular(what), what)}." for what, count in unchecked.items()))
     lines = [one_line(f"{file}:{item['field']}: {item['problem']}") for item in mismatches]
     return Printed(verified, lambda _: lines, DONE_WITH_REFUSALS if wrong else DONE)
+
+
+def _singular(what: str) -> str:
+    """What was not checked, of one: "number that was found nowhere"."""
+    return re.sub(r"s\b", "", what, count=1).replace(" were ", " was ").replace(" their ", " its ")
 
 
 def sync_tex(

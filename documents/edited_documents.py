@@ -20,6 +20,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from ..errors import InputError
+from ..plurals import counted
 from .pandoc import PandocError, pandoc
 from .safe_files import MAIN_PARTS, FileRefusedError, open_office, read_part, read_regular
 from .sandbox import CallLimits, SandboxError, sandboxed
@@ -211,7 +212,8 @@ def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
         properties = read_part(archive, "docProps/custom.xml" if kind == ".docx" else "meta.xml")
         marked = re.search(rb'name="%b"[^<>]{0,200}>(?:<vt:lpwstr>)?([\w -]{1,130})<' % MARK.encode(), properties)
         if media := sum(bool(re.search(r"(?:^|/)(?:media|Pictures)/", entry)) for entry in archive.namelist()):
-            found.notices.append(f"{media} images of the document are not taken over.")
+            are = "is" if media == 1 else "are"
+            found.notices.append(f"{counted(media, 'image')} of the document {are} not taken over.")
         content = BytesIO()
         with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as made:
             for entry in archive.namelist():

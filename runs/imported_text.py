@@ -28,6 +28,7 @@ from ..citations.export.section_files import section_title
 from ..citations.markers import MARKER, marker_ids, sentences
 from ..documents import Evidence, Paper
 from ..documents.edited_documents import HELD, EditedDocument, read_edited
+from ..documents.marker_escaping import as_written
 from ..documents.plain_text import plain_text
 from ..documents.safe_files import FileRefusedError
 from ..errors import InputError
@@ -42,6 +43,7 @@ from .result_record import StoredRecord, stored
 _ALIKE: Final = 0.6  # share of words in common
 _WORD: Final = re.compile(r"[^\W_]+")
 _BRACKET: Final = re.compile(r"\(([^()]{4,300})\)")
+_LOCATING: Final = frozenset({"al", "and", "et", "p", "page", "pages", "pp"})
 _SIGNS: Final = str.maketrans(
     {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " ", "\u2011": "-"}
 )
@@ -363,8 +365,15 @@ def _key_of(item: Mapping[str, Any], section: EditableSection) -> str:
 
 
 def _by_names(found: re.Match[str], section: EditableSection) -> str:
-    """A bracket with authors and year as the citation of the cited papers that it clearly names; else as it is."""
+    """A bracket with authors and year as the citation of the cited papers that it clearly names; else as it is.
+
+    One that says more ("but see ..."), or that the run has as plain text, is the user's own words.
+    """
     works = find_author_year_works(found[0])
+    named = {word for work in works for word in _WORD.findall(work.shown.casefold())}
+    said = {word for word in _WORD.findall(found[0].casefold()) if not word[0].isdigit()}
+    if not said <= named | _LOCATING or found[0] in as_written(section.record["with_markers"]):
+        return found[0]
     papers = [
         Paper(item["key"], item["title"], tuple(item["authors"]), item["year"]) for item in section.record["references"]
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -246,3 +247,43 @@ def test_new_numbers_and_words_that_an_older_copy_takes_back_are_named(
     done = citeloom("import", file, "--home", home)
     assert done.code == 0 and "You had edited what is as the run wrote it again: " in done.err
     assert "Warning" not in citeloom("import", file, "--home", home).err
+
+
+@pytest.mark.parametrize("said", ["but see Okafor et al. 2022", "cf. Okafor et al., 2022", "Okafor et al. 2022"])
+def test_an_untouched_bracket_of_the_users_own_stays_as_it_was_written(
+    home: Path, citeloom: Citeloom, tmp_path: Path, said: str
+) -> None:
+    own = f"GPT-4 is better than symbolic reasoners ({said})."
+    (tmp_path / "own.json").write_text(json.dumps({"reasoning": f"{own} Trees did worse."}))
+    out = tmp_path / "own"
+    run = citeloom("discussion", tmp_path / "own.json", "--home", home, "--out", out, "--json").json["thread_id"]
+    file = out / "discussion.md"
+    again = "Rivers lie elsewhere (see Okafor et al. 2022)."
+    file.write_text(file.read_text("utf-8").replace("Trees did worse.", f"Trees did far worse. {again}"), "utf-8")
+    done = citeloom("import", file, "--home", home, "--json")
+    states = {item["text"]: item["state"] for item in done.json["sentences"]}
+    assert states[own] == "kept" and states["Trees did far worse."] == "edited" and states[again] == "new"
+    assert citeloom("export", run, "--format", "tex", "--home", home, "--out", tmp_path / "next").code == 0
+    tex = (tmp_path / "next" / "discussion.tex").read_text("utf-8")
+    assert f"({said})" in tex.replace("\\ ", " ") and "(see Okafor et al. 2022)" in tex.replace("\\ ", " ")
+    assert citeloom("export", file, "--format", "tex", "--home", home, "--out", tmp_path / "other").code == 0
+    assert f"({said})" in (tmp_path / "other" / "discussion.tex").read_text("utf-8").replace("\\ ", " ")
+
+
+def test_formats_that_can_be_written_are_and_the_other_is_named(
+    unedited: tuple[Path, str], citeloom: Citeloom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, _run = unedited
+    monkeypatch.setattr("citeloom.citations.export.latex_output.find_engine", lambda: "")
+    file = home.parent / "out" / "discussion.md"
+    done = citeloom("export", file, "--format", "docx,tex,pdf", "--home", home, "--out", tmp_path / "next")
+    assert done.code == 4 and done.errors and "pdf" in done.errors[0] and "--format tex or zip" in done.errors[0]
+    written = {path.suffix for path in (tmp_path / "next").iterdir()}
+    assert {".docx", ".tex", ".bib", ".json"} <= written and ".pdf" not in written
+    none = citeloom("export", file, "--format", "pdf", "--home", home, "--out", tmp_path / "none")
+    assert none.code == 1 and not list((tmp_path / "none").iterdir())
+
+
+def test_what_is_no_file_and_no_run_is_said_to_be_none(unedited: tuple[Path, str], citeloom: Citeloom) -> None:
+    done = citeloom("export", "nope", "--home", unedited[0])
+    assert done.code == 2 and "There is no run 'nope'" in done.err
