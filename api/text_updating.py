@@ -35,6 +35,7 @@ from ..graph.session import Session
 from ..models.concurrency import gather_all
 from ..models.http.endpoints import hash_key
 from ..plurals import counted
+from ..roles.extractive.passage_details import with_page
 from ..roles.protocols import Source, Verdict
 from ..runs.edited_text import EditableSection, cited_sections, section_verdicts
 from ..runs.execution import run_request
@@ -326,7 +327,7 @@ async def compare_text(
         if item.key not in records:
             return "removed", f"{item.key} is no longer in the library."
         if item.key in retracted and item.key not in known_retracted:
-            return "retracted", statuses[item.key].retraction_line()
+            return "retracted", f"{item.key}: {statuses[item.key].retraction_line()}"
         if source is None:
             return "words gone", f'{item.key} no longer has "{close_gaps(item.quote)}".'
         page = chunks[source.evidence.chunk_id].page_at(source.evidence.start)
@@ -404,7 +405,7 @@ def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free
     if passage and item.bad and reason != "page moved":
         quoted = filter(is_quotation, (item.words[start:end] for start, end in quoted_spans(item.words)))
         if not all(is_verbatim(words, passage["quote"]) for words in quoted):
-            passage, detail = None, f"{detail} It quotes words that no other passage has."
+            passage, detail = None, f"{detail.rstrip('.')}. It quotes words that no other passage has."
     name = f"E{next(free)}"
     kept = [found for found in marker_ids(item.marked) if found in keys and found not in item.bad]
     marked = item.marked
@@ -416,6 +417,10 @@ def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free
         action = "replace" if passage else "drop"
         for found in item.bad:
             marked = marked.replace(f"[{found}]", f"[{name}]" if passage and found == item.bad[0] else "")
+        if passage:
+            marked = with_page(marked, name, passage["page"])
+        elif not kept and any(is_quotation(item.words[start:end]) for start, end in quoted_spans(item.words)):
+            marked = ""  # nobody's words are left without their source
     by_id = {**keys, name: passage["key"]} if passage else keys
     groups = [
         (start, end, f"({'; '.join(dict.fromkeys(by_id[found] for found in ids if found in by_id))})")

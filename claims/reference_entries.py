@@ -85,11 +85,14 @@ def load_references(manuscript: Manuscript, file: Path, bib: Path | None, librar
     texts = {key: paper.title or key for key, paper in papers.items()}
     numbers: dict[int, str] = {}
     if not papers or (manuscript.format in ("pdf", "docx") and not manuscript.papers):
+        given, known = LibraryMatcher(tuple(papers.values())), dict(papers)
         for place, item in enumerate(manuscript.listed, 1):
             paper = parse_listed(item, place)
-            papers[paper.key], texts[paper.key] = paper, item.text
+            key = given.match(paper, item.text)
+            if not key or not _is_listed_as(known[key], paper, item.text):
+                key, papers[paper.key], texts[paper.key] = paper.key, paper, item.text
             if item.label.isdigit():
-                numbers[int(item.label)] = paper.key
+                numbers[int(item.label)] = key
     complete = bool(papers)
     papers = papers or {paper.key: paper for paper in library}
     matcher = LibraryMatcher(library)
@@ -129,6 +132,14 @@ def parse_listed(item: ListedReference, place: int) -> Paper:
     key = item.label or f"{fold_name(families[0]) if families else 'entry'}{year[1] if year else ''}-{place}"
     number = int(year[1]) if year else None
     return Paper(key, quoted[1] if quoted else "", families, number, doi=find_doi(text), family_names=families)
+
+
+def _is_listed_as(entry: Paper, listed: Paper, text: str) -> bool:
+    """Whether an entry with the title or the DOI of a listed one is the same work, not another version of it."""
+    if entry.doi and find_doi(entry.doi) == listed.doi:
+        return True
+    families = _families(entry)[:1]
+    return entry.year == listed.year and all(family in fold_name(text) for family in families)
 
 
 def _listed_authors(text: str) -> list[str]:

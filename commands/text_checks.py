@@ -214,6 +214,8 @@ def _show_update(item: api.text_updating.UpdateItem) -> None:
         result(f"     accepting {'asks it again' if item['kind'] == 'research' else 'reads what changed'}")
     elif item["proposed"]:
         result(one_line(f"     -> {item['proposed']}"))
+    elif item["action"] == "drop":
+        result("     accepting leaves it out")
 
 
 class ExportFiles(WordOptions, OverwriteOption):

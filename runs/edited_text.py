@@ -43,6 +43,7 @@ from .output_files import with_sources
 from .result_record import StoredRecord, complete_record, stored
 
 LONGEST_EDIT: Final = 4000  # characters
+_BULLET: Final = "\n- "  # of a list's item, which goes with its only sentence
 _ANSWER: Final = re.compile(r"(.+)\.(\d{1,6})")  # the id of an answer of a conversation
 
 
@@ -121,6 +122,8 @@ class EditableSection:
         for start, end, position in found:
             new, own = self.marked_edit(edits[position], position - self.first)
             typed += own
+            if not new and text.endswith(_BULLET, done, start) and text[end : end + 1] in ("", "\n"):
+                start -= len(_BULLET)
             pieces += [text[done:start], " " * (start == end), new]
             length += start - done + (start == end)
             spans[position] = (length, length + len(new))

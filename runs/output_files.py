@@ -9,7 +9,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -39,7 +39,7 @@ from ..plurals import counted
 from ..stores.home import Home, written_files
 from ..stores.library import Library, UnknownPaperError
 from ..tools.paper_search import find_cited_figures
-from .result_record import ResultRecord, StoredRecord, public_record as public_record, stored
+from .result_record import ResultRecord, StoredRecord, edited_instead, public_record as public_record, stored
 
 ALWAYS: Final = ("md", "bib", "evidence.html", "json")
 
@@ -202,9 +202,10 @@ def save(
     """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and these formats; returns the JSON.
 
     Of a paper each section is written too, but only the whole to `formats`; `edited` are section files that the user
-    edited, which are kept. Unless `force` is given, files edited or not written by Citeloom from `home` are kept: then
-    all new files are numbered (`discussion.2.md`), with a warning. Formats left by an earlier run are regenerated, or a
-    warning names them. `stem` overrides the file name; `images` are the report's.
+    edited, which are kept. Unless `force` is given, files edited or not written by Citeloom from `home` are kept, and
+    those of another run with edits of the user's: then all new files are numbered (`discussion.2.md`), with a warning.
+    Formats left by an earlier run are regenerated, or a warning names them. `stem` overrides the file name; `images`
+    are the report's.
 
     Blocks. Raises `InputError` if writing fails, and `ExportError` if pandoc rejects a format, after writing all other
     files. A failed write loses nothing: the finished run is in the register, and repeating the command writes it again.
@@ -221,12 +222,18 @@ def save(
         notices += [line for line in saved["warnings"] if line not in own]
         sections.append(saved)
     if sections:
-        record = stored({**record, "sections": sections, "warnings": [*notices, *record["warnings"]]})
+        warnings = list(dict.fromkeys([*notices, *record["warnings"]]))
+        record = stored({**record, "sections": sections, "warnings": warnings})
     wanted = tuple(dict.fromkeys(formats))
     name = stem_of(record, stem)
     written = written_files(home)
     suffixes = [*ALWAYS, *wanted, *(figure["file"].partition(".")[2] for figure in record["figures"])]
-    find_name = partial(free_name, out, name, suffixes, written.has, force=force)
+    edited_runs = set() if home is None else {*home.runs().edited()} - {record["thread_id"]}
+
+    def replaceable(path: Path) -> bool:
+        return written.has(path) and not (path.suffix == ".json" and _run_of(path) in edited_runs)
+
+    find_name = partial(free_name, out, name, suffixes, replaceable, force=force)
     while True:
         free = find_name()
         files = ResultFiles.of(record, home, free.stem, images, document)
@@ -244,12 +251,14 @@ def save(
     formats_left = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
     old = [file for file in formats_left if os.path.lexists(out / file)]
     are_old = "is not of this run" if len(old) == 1 else "are not of this run"
+    of_runs = [path for path in free.kept if written.has(path)]
     notices = [
-        *free.notices(),
+        *(edited_instead(_run_of(path)) for path in of_runs),
+        *replace(free, kept=tuple(path for path in free.kept if path not in of_runs)).notices(),
         *([f"{', '.join(old)} {are_old}: kept as before."] if old else []),
         *unshown_figures(files.figures, free.stem, ["md", *made]),
     ]
-    whole: StoredRecord = {**files.record, "warnings": [*notices, *record["warnings"]]}
+    whole: StoredRecord = {**files.record, "warnings": list(dict.fromkeys([*notices, *record["warnings"]]))}
     beside_it = {suffix: files.content(suffix) for suffix in (*files.image_suffixes, "md", "bib", "evidence.html")}
     saved = public_record(
         whole,
@@ -258,6 +267,11 @@ def save(
     for error in (failed[kind] for kind in wanted if kind in failed):
         raise error
     return saved
+
+
+def _run_of(file: Path) -> str:
+    """The run whose record Citeloom wrote to a file."""
+    return str(json.loads(file.read_text("utf-8")).get("thread_id", ""))
 
 
 def write_own_file(

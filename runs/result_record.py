@@ -162,8 +162,18 @@ _TOPIC: Final = "retractions"
 _SHOWN: Final = 60
 
 
+_EDITED_INSTEAD: Final = "has sentences that you edited, which this text does not:"
+
+
+def edited_instead(run_id: str) -> str:
+    """The warning of a text that lacks the user's edits, since these were made in another run."""
+    return f"Run {run_id} {_EDITED_INSTEAD} 'export {run_id}' gives them."
+
+
 def with_notices(record: StoredRecord, session: Session) -> StoredRecord:
-    """Update a record with its papers' current status, and a warning for each unreliable one; blocks."""
+    """Update a record with its papers' current status; with a warning for each unreliable one and for edits that it
+    lacks. Blocks.
+    """
     statuses = session.library.metadata.statuses(_papers_of(record, session.library).values())
 
     def updated(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,7 +195,9 @@ def with_notices(record: StoredRecord, session: Session) -> StoredRecord:
             changed["report"] = {**report, "papers": shown}
         return changed
 
-    return stored(updated(record))
+    earlier = session.home.runs().edited_instead(record["thread_id"])
+    warnings = [line for line in record["warnings"] if _EDITED_INSTEAD not in line]
+    return stored(updated({**record, "warnings": [*([edited_instead(earlier)] if earlier else []), *warnings]}))
 
 
 def _cited_keys(record: Mapping[str, Any]) -> set[str]:

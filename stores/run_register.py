@@ -235,6 +235,15 @@ class RunRegister(Register):
         rows = self._read(EDITS, f"SELECT DISTINCT thread_id FROM {source} ORDER BY thread_id", *person)
         return [row["thread_id"] for row in rows]
 
+    def edited_instead(self, thread_id: str) -> str:
+        """Of a run without edits, the last one of the same question or experiment that has some; else empty."""
+        source, person = visible_rows(RUNS)
+        same = "question <> '' AND question = (SELECT question FROM runs WHERE thread_id = ?)"
+        edited = f"{same} AND thread_id IN (SELECT thread_id FROM edits) ORDER BY number DESC"
+        rows = self._read(RUNS, f"SELECT thread_id FROM {source} WHERE {edited}", *person, thread_id)
+        found = [row["thread_id"] for row in rows]
+        return found[0] if found and thread_id not in found else ""
+
     def edit(self, thread_id: str, edit: EditedSentence) -> None:
         """Store an edited sentence in place of an earlier one at its position."""
         row = (thread_id, edit.position, edit.text, dump_json(edit.checked), time.time())

@@ -25,6 +25,12 @@ def has_details(text: str, position: int) -> bool:
     return _DETAILS.match(text, position) is not None
 
 
+def with_page(text: str, evidence_id: str, page: int | None) -> str:
+    """The text with this page in the details of a listed passage, if it has any."""
+    place = rf"(\[{re.escape(evidence_id)}\], in “[^“”\n]{{0,300}}”)(?:, page \d{{1,6}})?"
+    return re.sub(place, lambda found: found[1] + ("" if page is None else f", page {page}"), text)
+
+
 def find_details(text: str) -> set[str]:
     """Find the details of passages in lists."""
     return {_plain(found[0]) for found in _DETAILS.finditer(text)}

@@ -6,8 +6,10 @@ import json
 import zipfile
 from pathlib import Path
 
+import pypandoc
 import pytest
 
+from citeloom.citations.references import style_file
 from citeloom.claims.manuscript import Manuscript
 from citeloom.claims.markup_readers import read_manuscript
 from citeloom.claims.reference_entries import ReferenceList, citation_faults, load_references, pointer_faults
@@ -171,6 +173,28 @@ def test_the_reference_list_of_word_is_no_part_of_the_text(style: str, tmp_path:
     manuscript = read_manuscript(file)
     assert shown(manuscript) == ["Looms scale (Smith 2020)."]
     assert [item.text for item in manuscript.listed] == list(entries)
+
+
+@pytest.mark.parametrize("style", ["chicago-author-date", "apa", "ieee"])
+def test_a_reference_list_of_the_works_of_a_bib_file_makes_no_second_entries(style: str, tmp_path: Path) -> None:
+    bib, file = tmp_path / "my.bib", tmp_path / "my.docx"
+    bib.write_text(
+        "@article{smith, title={Looms that scale with their weavers}, author={Smith, Ann and Lee, Bo},"
+        " year={2020}, journal={Weaving}, doi={10.1000/looms.1}}\n"
+        "@article{smithlater, title={Slow looms and patient weavers}, author={Smith, Ann}, year={2020},"
+        " journal={Weaving}}\n"
+        "@article{roe, title={Humming looms in the valley}, author={Roe, Cy and Doe, Di and Poe, Ed and Loe, Flo},"
+        " year={2018}, journal={Weaving}}\n",
+        "utf-8",
+    )
+    text = "Looms scale [@smith]. They are slow [@smithlater], and they hum [@roe].\n\n# References\n"
+    options = ["--citeproc", f"--bibliography={bib}", f"--csl={style_file(style)}"]
+    pypandoc.convert_text(text, "docx", format="markdown", outputfile=str(file), extra_args=options)
+    manuscript = read_manuscript(file)
+    references = load_references(manuscript, file, bib, [])
+    assert len(manuscript.listed) == 3 and list(references.entries) == ["smith", "smithlater", "roe"]
+    works = [work for one in manuscript.sentences() for mark in one.marks for work in mark.works]
+    assert "smith" in [references.key_of(work) for work in works] and references.key_of(works[-1]) == "roe"
 
 
 def test_tracked_changes_comments_equations_and_lost_references_of_word(tmp_path: Path) -> None:

@@ -162,6 +162,20 @@ def test_what_was_changed_is_named_and_the_next_export_and_paper_have_it(
     again = citeloom("paper", exp, "--home", home, "--out", tmp_path / "again")
     said = (tmp_path / "again" / "paper.md").read_text("utf-8")
     assert again.code == 0 and "My wholly new opening words" in said and "Said otherwise on the page" in said
+    new = tmp_path / "new.md"
+    new.write_text("# Looms and weavers\n\n## Abstract\n\nWeavers prefer wooden looms to looms of iron.\n", "utf-8")
+    assert citeloom("ingest", new, "--home", home).code == 0
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()}
+    for options in ((), ("--fresh",)):
+        later = citeloom("paper", exp, "--home", home, "--out", tmp_path / "again", "--json", *options)
+        lacking = [line for line in later.json["warnings"] if f"'export {run}'" in line]
+        assert later.json["thread_id"] != run and len(lacking) == 1 and later.err.count(lacking[0]) == 1
+        assert Path(later.json["files"]["md"]).name == "paper.2.md", "another text never replaces the user's"
+        assert {name: (tmp_path / "again" / name).read_bytes() for name in kept} == kept
+    with open_library(home) as library:
+        keep_edit(library.home, later.json["thread_id"], 1, "Said again.")
+    later = citeloom("paper", exp, "--home", home, "--out", tmp_path / "elsewhere", "--json")
+    assert not any(f"'export {run}'" in line for line in later.json["warnings"]), "the user went on with this text"
     rejected = citeloom("import", file, "--home", home, "--tracked", "reject", "--json")
     assert not any("Tracked words" in item["text"] for item in rejected.json["sentences"])
 

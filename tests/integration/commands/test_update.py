@@ -126,14 +126,14 @@ def test_edited_removed_and_retracted_papers_are_named_and_replaced(
     assert {"words gone", "removed", "retracted"} <= reasons.keys()
     assert quotes["varga2021calibration"][:30] in " ".join(item["detail"] for item in found["items"])
     assert reasons["removed"]["keys"] == ["okafor2022ensembles"] and reasons["retracted"]["detail"].startswith(
-        "Retracted"
+        "obrien2019seeds: Retracted"
     )
     for item in found["items"]:
         assert item["action"] in ("replace", "drop") and item["judged"] is False
         assert item["passage"] is None or item["passage"]["key"] not in ("okafor2022ensembles", "obrien2019seeds")
         if item["sentence"].startswith("\u201c") and item["passage"]:
             assert item["sentence"].split("\u201d")[0][1:40] in item["passage"]["shown"], "nobody else is quoted for it"
-    assert any("It quotes words" in item["detail"] for item in found["items"])
+    assert any(". It quotes words" in item["detail"] for item in found["items"])
     removed = reasons["removed"]["id"]
     done = citeloom("update", "--home", home, "--accept", removed, "--json").json
     assert len(done["items"]) == len(found["items"]) - 1
@@ -142,6 +142,13 @@ def test_edited_removed_and_retracted_papers_are_named_and_replaced(
     assert citeloom("update", "--home", home, "--accept", removed).code == 2
     citeloom("update", "--home", home, "--accept-all")
     assert citeloom("update", "--home", home, "--json").json["items"] == []
+    run = record["thread_id"]
+    assert citeloom("export", run, "--format", "html", "--home", home, "--out", tmp_path / "new").code == 0
+    said = (tmp_path / "new" / "discussion.html").read_text("utf-8")
+    for item in found["items"]:
+        if item["action"] == "drop" and "It quotes words" in item["detail"]:
+            assert item["sentence"].split("\u201d")[0][1:40] not in said, "no words without their source"
+    assert " ," not in said.partition("<body")[2] and "<li></li>" not in said
 
 
 @contextmanager
