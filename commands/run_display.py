@@ -16,7 +16,7 @@ import typer
 
 from .. import api
 from ..api import blocking
-from ..api.messages import counted, shorten
+from ..api.messages import command, counted, shorten
 from ..errors import DONE_WITH_REFUSALS, InputError, WaitingError
 from .options import command_on_home
 from .output import cell_len, notice, one_line, printable, result
@@ -286,6 +286,8 @@ def show_markdown(markdown: str, *, title: str = "") -> None:
 def next_steps(record: Mapping[str, Any]) -> list[str]:
     if record["route"]["kind"] == "remark":
         return []
+    if not record["citations"] and api.run_texts.all_unreadable(record["coverage"]):
+        return [f"Next: {command('setup')} tries another chat model."]
     if not record["citations"]:
         return [
             "Next: rephrase the question, or drop --papers, --from-year, --to-year or --venue.",
@@ -307,6 +309,8 @@ def report_run(finished: RunResult[run_texts.ResultRecord]) -> None:
     made = _ENDINGS[record["outcome"]] if is_answer else record["section"]
     if is_answer and record["outcome"] == "nothing" and record["citations"]:
         made = "Not answered, the nearest evidence"
+    elif is_answer and api.run_texts.all_unreadable(record["coverage"]):
+        made = "Nothing could be read"
     if is_answer and record["route"]["kind"] == "remark":
         made = "Nothing was searched"
     papers = len({citation["key"] for citation in record["citations"]})

@@ -249,6 +249,9 @@ def read_bibliography(path: Path) -> Bibliography:
         raise InputError(str(error)) from None
 
 
+NO_YEAR = "year: is no year of publication; write it with four digits, such as 2024."
+
+
 def parse_bibliography(text: str, source: str, warnings: Sequence[str] = ()) -> Bibliography:
     """Parse a BibTeX text; `source` names it in refusals. Raises `InputError` if its macros expand too far."""
     from bibtexparser.entrypoint import parse_string
@@ -275,6 +278,8 @@ def parse_bibliography(text: str, source: str, warnings: Sequence[str] = ()) -> 
                 continue
             whole = _inherit(entry, parents, macros)
             paper = _read_paper(whole, macros, as_written=whole is block)
+            if paper.year is None and re.search(r"\d", field_value(_fields(whole).get("year", ""), macros)):
+                notes.append(f"{source}: line {line}: {entry.key}: {NO_YEAR}")
         except _EntryRefusedError as error:
             refused.append(Refusal(source, f"line {line}: {error}"))
             unreadable.append((block.raw or "")[:_MOST_CHARACTERS])

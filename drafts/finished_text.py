@@ -31,6 +31,10 @@ _IN_ENGLISH = (
     "The question seems to be in {language}, and the bundled models know English only. Ask in English, or use a"
     " multilingual embedding model (CITELOOM_EMBEDDING_MODEL)."
 )
+_NONE_READ = (
+    "The model could read none of the {passages}: its answers were not valid. Whether the library answers this question"
+    " is unknown. Use another chat model (CITELOOM_CHAT_MODEL); `citeloom setup` tries one."
+)
 _ALL_LEFT_OUT = "Every sentence of the answer failed a check and was left out, as requested."
 
 
@@ -140,8 +144,10 @@ def _nothing_found(written: WrittenDraft, search: QuestionSearch, papers: int, *
     if search.route["kind"] == "remark":
         return _NO_QUESTION
     language = foreign_language(written.brief.question) if isinstance(written.brief, AnswerBrief) else ""
-    read = sum(record["shown"] - record["unreadable"] for record in searches_of(written.queries))
-    passages = counted(read, "passage")
+    shown, lost = (sum(record[name] for record in searches_of(written.queries)) for name in ("shown", "unreadable"))
+    if lost and lost == shown:
+        return _NONE_READ.format(passages=counted(lost, "passage"))
+    passages = counted(shown - lost, "passage")
     looked = counted(len(search.shortlist), "paper")
     if search.route["track"] == "one_paper":
         looked_at = f"{passages} of {search.shortlist[0]}"

@@ -163,7 +163,8 @@ def page_record(page: RenderedPage, references: References | None = None) -> dic
     coverage = measure_coverage(written.queries, final.prose, written.sources, written.verdicts)
     if search := written.search:  # of a question
         screened = search.route.get("screened", {"cards": 0})["cards"]
-        coverage["papers"] = {"screened": screened, "read": search.read, "cited": len(shown.keys)}
+        read = 0 if all_unreadable(coverage) else search.read
+        coverage["papers"] = {"screened": screened, "read": read, "cited": len(shown.keys)}
     head: dict[str, Any] = {"section": brief.kind}
     places: Mapping[str, Any] = {}
     if isinstance(brief, AnswerBrief):

@@ -101,7 +101,8 @@ def is_answerable(state: RunState, session: Session) -> bool:
         return True
     named = given["route"]["papers"] if given["route"]["track"] == "one_paper" else ()
     ids = _of_this_question(given)
-    least, useful = session.settings.answer_threshold, session.settings.score_threshold
+    least = session.settings.answer_threshold
+    useful = 0.0 if "writer" in session.extractive else session.settings.score_threshold
     good = {
         record["key"]
         for record in unbanned(state)

@@ -23,7 +23,7 @@ from ..stores.paper_catalog import removal
 from ..stores.uploads import Uploads
 from .indexing import Indexing, OnEvent, Summarize, run_to_end, write
 from .ingest_events import IngestReport, Planned, Waiting
-from .paper_matching import attach_notes, match_renamed_files
+from .paper_matching import attach_notes, leave_out_copies, match_renamed_files
 from .plan import make_plan
 from .ray_executor import RayRequest, ray_executor
 from .reading import Chunking, ConvertedFiles, IngestExecutor, local_executor
@@ -85,6 +85,7 @@ async def ingest_sources(
         library.require_same_embedding()
         await run_to_end(library.finish_staged)
         sources = await asyncio.to_thread(match_renamed_files, sources, library.records())
+        sources = await asyncio.to_thread(leave_out_copies, sources, library.records())
         sources = await asyncio.to_thread(attach_notes, sources)
         if rechunk:
             await run_to_end(library.catalog.mark_stale, [source.paper.key for source in sources.found])

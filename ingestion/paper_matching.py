@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ..documents.bibliography import Bibliography, Refusal, make_entry, parse_bibliography
+from ..documents.bibliography import NO_YEAR, Bibliography, Refusal, has_own_entry, make_entry, parse_bibliography
+from ..documents.paper_names import item_path
 from ..documents.safe_files import FileRefusedError
 from ..documents.types import Paper, note_stem
 from ..errors import InputError
@@ -45,6 +46,34 @@ def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) ->
                 source = replace(source, paper=moved)
         found.append(source)
     return replace(sources, found=tuple(found), warnings=(*sources.warnings, *warnings))
+
+
+def leave_out_copies(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:
+    """The sources without new ones whose text another source or a paper of the library has; warnings name both.
+
+    To be called when the keys are final. Two items of Zotero stay two papers.
+    """
+    papers = {source.paper.key: source.paper for source in sources.found}
+    files = {paper.source for paper in papers.values()}
+    first = {
+        record.paper.content_hash: key
+        for key, record in records.items()
+        if record.paper.source not in files and Path(record.paper.source).is_file()
+    }
+    stays = {key for key, paper in papers.items() if key in records or item_path(paper.bibtex)}
+    first |= {papers[key].content_hash: key for key in reversed(papers) if key in stays}
+    # Of new files with one text, one with a `.bib` entry is taken.
+    for paper in sorted(papers.values(), key=lambda paper: not has_own_entry(paper)):
+        first.setdefault(paper.content_hash, paper.key)
+    kept, warnings = list[SourcePaper](), list(sources.warnings)
+    for source in sources.found:
+        same = first[source.paper.content_hash]
+        if source.paper.key == same or source.paper.key in stays:
+            kept.append(source)
+            continue
+        warnings = [line for line in warnings if line not in source.notices]
+        warnings.append(f"{source.path}: is the same paper as {same}, and was not added again.")
+    return replace(sources, found=tuple(kept), warnings=tuple(warnings))
 
 
 def attach_notes(sources: Sources) -> Sources:
@@ -106,6 +135,8 @@ def parse_entry(bibtex: str) -> Paper:
     if len(read.papers) != 1:
         raise EntryError(f"The text holds {len(read.papers) or 'no'} {'entries' if len(read.papers) > 1 else 'entry'}.")
     (paper,) = read.papers.values()
+    if wrong := next((line for line in read.warnings if line.endswith(NO_YEAR)), ""):
+        raise EntryError(wrong)
     if not paper.title:
         raise EntryError("The entry has no title.")
     return paper

@@ -36,7 +36,7 @@ _TOO_MUCH = f"more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB; are picture
 UNPARSABLE = (RecursionError, MemoryError, ValueError)
 
 # Entries of another version are ignored; increase it with every change to what is read from a file.
-READING_VERSION = "7"
+READING_VERSION = "8"
 
 
 class ConvertedFiles:

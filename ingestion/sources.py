@@ -227,7 +227,7 @@ def read_sources(
     parsed = zip((*pdfs.values(), *files), parse((*pdfs.values(), *files), kept, ocr), strict=True)
     with_pages: dict[Path, ParsedPaper | Refusal] = {file: one for file, (_, one) in zip(pdfs, parsed, strict=False)}
     of_files = (
-        (str(file), _describe(file, _take_pages(file, one, with_pages.get(file), warnings), bibliography))
+        (str(file), _describe(*_take_pages(file, one, with_pages.get(file), warnings, refused), bibliography))
         for file, one in parsed
     )
     of_documents = ((name, read_documents(name, parts, bibliography)) for name, parts in given.items())
@@ -277,18 +277,28 @@ def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Pa
 
 
 def _take_pages(
-    file: Path, parsed: ParsedPaper | Refusal, pdf: ParsedPaper | Refusal | None, warnings: list[str]
-) -> ParsedPaper | Refusal:
-    """The paper with the pages of the PDF next to it, if any; `warnings` receives the reason if they cannot be used."""
-    if pdf is None or isinstance(parsed, Refusal):
-        return parsed if pdf is None or isinstance(pdf, Refusal) else pdf
+    file: Path,
+    parsed: ParsedPaper | Refusal,
+    pdf: ParsedPaper | Refusal | None,
+    warnings: list[str],
+    refused: list[Refusal],
+) -> tuple[Path, ParsedPaper | Refusal]:
+    """The paper with the pages of the PDF next to it, if any, and its file: the PDF if the text is refused.
+
+    `warnings` receives the reason if the pages cannot be used, `refused` a text that its PDF replaces.
+    """
+    if pdf is None:
+        return file, parsed
+    if isinstance(parsed, Refusal):
+        refused.append(parsed)
+        return file.with_suffix(PDF), pdf
     paged = None if isinstance(pdf, Refusal) else align_pages(parsed, pdf)
     if paged is None:
         why = pdf.reason if isinstance(pdf, Refusal) else "has a different text"
         warnings.append(
             f"{file.with_suffix(PDF)}: skipped, {file.name} next to it is used without its pages: it {why}."
         )
-    return paged or parsed
+    return file, paged or parsed
 
 
 def merge_text_with_pdf(earlier: SourcePaper, later: SourcePaper) -> SourcePaper | None:
@@ -389,8 +399,7 @@ def read_again(paper: Paper, kept: ConvertedFiles, ocr: Ocr | None) -> SourcePap
 
 def read_as(file: Path, entry: Paper, kept: ConvertedFiles, ocr: Ocr | None) -> SourcePaper | Refusal:
     """Read a file, whatever its name, as the paper of this entry."""
-    own_entry = Bibliography({entry.key: entry}, {file.name.lower(): entry.key})
     parsed, beside = parse_file(file, kept, ocr), file.with_suffix(PDF)
     if not _is_pdf(file) and beside.is_file():
-        parsed = _take_pages(file, parsed, parse_file(beside, kept, ocr), [])
-    return _describe(file, parsed, own_entry)
+        file, parsed = _take_pages(file, parsed, parse_file(beside, kept, ocr), [], [])
+    return _describe(file, parsed, Bibliography({entry.key: entry}, {file.name.lower(): entry.key}))

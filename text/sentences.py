@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
-from .words import read_rules
+from .words import STOP_WORDS, read_rules
 
 _RULES = read_rules(__file__, "wordings")
 _WORDINGS = _RULES["sentences"]
@@ -128,13 +128,16 @@ def _ends_sentence(passage: str, begin: int, cut: int) -> bool:
         return True
     if right[0] in ",;:.)]!?" or (left[-1] == "!" and right[0] == "[" and after[0] == "["):
         return False  # "![" opens an image
+    abbreviated = _ABBREVIATION.search(left[-24:]) and not _LETTERED.search(left[-32:])
     if _BOUNDARIES["lowercase_word"].match(right) and not left.endswith(("?", "!")):
-        return False
+        name = _BOUNDARIES["lowercase_name"].match(right)
+        named = name is not None and name[0] not in STOP_WORDS
+        return named and not abbreviated and _BOUNDARIES["whole_word"].search(left) is not None
     if _BOUNDARIES["before_number"].search(left) and right[0].isdigit():
         return False
     if re.search(r"(?:^|\s)\(?\d{1,2}[.)]$", left) and len(left) <= 4:
         return False  # "1." at the start of a passage is a list number
-    return not (_ABBREVIATION.search(left[-24:]) and not _LETTERED.search(left[-32:]))
+    return not abbreviated
 
 
 def trim_span(text: str, start: int, end: int) -> tuple[int, int]:

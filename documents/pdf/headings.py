@@ -243,11 +243,12 @@ _YEAR_STATEMENTS = tuple(
         rf"\bpublished(?: online)?(?: on)?:? {_DATE}",
         rf"(?:\u00a9|\(c\)|\bcopyright)(?: \u00a9| \(c\)| copyright)? ?(?:by )?{_YEAR}",
         rf"\barxiv ?: ?\S{{1,40}}(?: \[[\w.-]+\])? {_DATE}",
-        rf"\bautomatically generated from \S+(?: \S{{1,12}})? on {_DATE}",
         rf"\bvol(?:ume|\.)? ?\d+[^\n]{{0,40}}?{_YEAR}|\b{_YEAR};? ?\d{{1,4}} ?[(:]|\b\d{{1,4}} \({_YEAR}\) \d",
         rf"\baccepted:? {_DATE}",
     )
 )
+# The date of a version, which may be of any later year.
+_GENERATED = re.compile(rf"\bautomatically generated from \S+(?: \S{{1,12}})? on {_DATE}", re.IGNORECASE)
 
 
 def mark_front_parts(pieces: Sequence[Piece], body: float) -> list[Piece]:
@@ -364,9 +365,10 @@ def _is_name(text: str) -> bool:
 
 
 def read_year(first_page: str, lead: str) -> int | None:
-    """The year of publication that the first page states, else the only year before the abstract."""
+    """The year of publication that the first page states, else the only one of its version and before the abstract."""
+    printed = " ".join(first_page.split())
     for pattern in _YEAR_STATEMENTS:
-        for match in pattern.finditer(" ".join(first_page.split())):
+        for match in pattern.finditer(printed):
             return int(next(filter(None, match.groups())))
-    years = set(re.findall(rf"(?<![\w/.-]){_YEAR}(?![\w/-])", lead))
+    years = {*_GENERATED.findall(printed), *re.findall(rf"(?<![\w/.-]){_YEAR}(?![\w/-])", lead)}
     return int(years.pop()) if len(years) == 1 else None

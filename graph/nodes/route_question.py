@@ -312,10 +312,12 @@ def _limits(state: ResearchState, limits: EvidenceLimits, session: Session) -> E
     """How much to read and keep: more for a broad question, and of the only paper all; extractive, a little more."""
     if "reader" not in session.extractive:
         return replace(limits.for_breadth() if _is_broad(state) else limits, near=_NEAR)
+    one = state["route"]["track"] == "one_paper"
+    if one:  # the user knows that it is the place to look, so the nearest count, however near
+        limits = replace(limits, score_threshold=0.0)
     if limits.top_k_final is None or limits.per_paper is None:
         return limits
     most = limits.top_k_final + limits.top_k_final // 2
-    one = state["route"]["track"] == "one_paper"
     return replace(limits, top_k_final=most, per_paper=most if one else limits.per_paper + 1)
 
 

@@ -97,7 +97,8 @@ def strip_own_results(query: str) -> str:
 
 def split_question(question: str) -> list[str]:
     """The question's clauses if it has several, then its significant words in order, as separate queries."""
-    clauses = [clause.strip(" ?.!,;:") for clause in _PARTS.split(question)]
+    sentences = (question[start:end] for start, end in sentence_spans(question))  # not cut at "Lee et al. 2022"
+    clauses = [clause.strip(" ?.!,;:") for sentence in sentences for clause in _PARTS.split(sentence)]
     clauses = [clause for clause in clauses if len(_telling(clause)) >= _FEWEST_WORDS]
     queries = clauses if len(clauses) > 1 else []
     words = _telling(question)

@@ -52,6 +52,17 @@ def test_passages_that_the_model_could_not_read_are_said_everywhere(
     assert f"{coverage['unreadable']} unreadable" in report and warning in report
 
 
+def test_an_answer_of_which_no_passage_could_be_read_says_nothing_of_the_library(
+    citeloom: Citeloom, home: Path, server: FakeOpenAI
+) -> None:
+    server.behaviour = lambda body: envelope(body, content="OK")
+    done = citeloom("research", QUESTION, "--home", home, "--json", **chat(server))
+    coverage, text = done.json["coverage"], done.json["text"]
+    assert text.startswith(f"The model could read none of the {coverage['passages']['unreadable']} passages")
+    assert "does not answer" not in text and "Nothing near" not in done.err and "Nothing could be read: 0" in done.err
+    assert coverage["papers"]["read"] == 0 and "citeloom setup" in text and "rephrase" not in done.err
+
+
 def test_a_run_whose_passages_were_read_says_so_and_ends_well(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:

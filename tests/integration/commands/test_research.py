@@ -67,6 +67,13 @@ def test_an_answer_says_that_the_question_limited_the_search_to_a_paper(citeloom
     assert "was searched" not in chosen and "searching okafor2022ensembles" in chosen
 
 
+@pytest.mark.parametrize("name", ["Okafor 2022", "Okafor et al. 2022", "okafor2022ensembles"])
+def test_a_question_on_a_named_paper_shows_what_is_nearest_in_it(citeloom: Citeloom, home: Path, name: str) -> None:
+    record = citeloom("research", f"What does {name} say about irrigation schedules?", "--home", home, "--json").json
+    assert record["outcome"] == "passages" and "Nothing near" not in record["text"]
+    assert {citation["key"] for citation in record["citations"]} == {"okafor2022ensembles"}
+
+
 def test_a_question_of_another_field_is_not_answered_and_that_is_no_error(citeloom: Citeloom, home: Path) -> None:
     done = citeloom("research", ELSEWHERE, "--home", home)
     assert done.code == 0 and "Nothing near" in done.out and "does not answer" not in done.out

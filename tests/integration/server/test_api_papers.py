@@ -124,6 +124,27 @@ def test_a_paper_that_is_there_is_not_added_twice(served: Served) -> None:
     assert stored(served) == [] and served.api.get("/papers").json()["total"] == 4
 
 
+def test_a_paper_that_is_sent_twice_at_once_is_added_once(served: Served) -> None:
+    result = report(upload(served, ("copy.md", sample(NEW)[1]), MINE, ("mine2.md", MINE[1]), sample(NEW)))
+    assert (result["added"], result["refused"]) == (["copy", "mine"], [])
+    same = [line for line in result["warnings"] if "same paper" in line]
+    assert [line.split()[0] for line in same] == ["mine2.md:", f"{NEW}:"]
+    assert same[0].startswith("mine2.md: is the same paper as mine,") and "is the same paper as copy," in same[1]
+    assert not any("title" in line for line in result["warnings"] if line.startswith("mine2.md"))
+    assert stored(served) == ["copy.md", "mine.md"]
+
+
+def test_a_text_that_is_refused_is_named_with_or_without_its_pdf(served: Served, shared_dir: Path) -> None:
+    pdf = (shared_dir / "corpus" / "pdfs" / "le2020treeheatr.pdf").read_bytes()
+    sent = (("pair.md", b"\xff not a text"), ("pair.pdf", pdf), ("both.md", b"\xff"), ("both.pdf", b"no pdf"))
+    result = report(upload(served, *sent))
+    assert result["added"] == ["pair"] and stored(served) == ["pair.pdf"]
+    refused = {item["name"]: item["reason"] for item in result["refused"]}
+    assert sorted(refused) == ["both.md", "both.pdf", "pair.md"] and "UTF-8" in refused["pair.md"]
+    assert not any(line.startswith("pair.md") for line in result["warnings"])
+    assert served.api.get("/papers/pair").json()["pages"] == 7
+
+
 def test_the_same_upload_with_its_key_is_one_ingest(served: Served) -> None:
     def send(data: bytes) -> Any:
         files = [("files", ("mine.md", data))]
@@ -232,6 +253,7 @@ def test_metadata_given_to_a_paper_stays_when_its_file_is_ingested_again(served:
         ("@article{a, title={A}}\n@article{b, title={B}}", "holds 2 entries"),
         ("@article{a, author={Ada}}", "has no title"),
         ("@article{a, title={A", "lacks its closing brace"),
+        ("@article{a, title={A}, year={205}}", "year: is no year"),
     ],
 )
 def test_an_entry_that_cannot_be_used_is_refused(served: Served, bibtex: str, wrong: str) -> None:

@@ -57,3 +57,11 @@ def test_a_fault_that_loses_fields_is_named_and_what_can_be_read_is_read(
 def test_an_entry_that_cannot_be_read_is_refused_with_the_reason(text: str, said: str) -> None:
     (refused,) = parse_bibliography(text, "my.bib").refused
     assert said in refused.reason and "\n" not in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("year", "wrong"), [("{205}", True), ("20204", True), ("{in press}", False), ("{2020a}", True)]
+)
+def test_a_year_that_cannot_be_read_is_named(year: str, wrong: bool) -> None:
+    found = parse_bibliography(f"{TITLE} year = {year}\n}}", "my.bib")
+    assert [line.partition(" is no year")[0] for line in found.warnings] == ["my.bib: line 1: a: year:"] * wrong

@@ -94,3 +94,17 @@ def test_half_a_character_takes_no_sentence_away() -> None:
 )
 def test_a_sentence_that_points_back_leans_on_the_one_before(sentence: str, leans: bool) -> None:
     assert is_context_dependent(sentence) is leans
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Seeds halve the calibration error. treeheatr is a package [@le2020treeheatr].", 2),
+        ("Seeds halve the error [@lee2022ten]. treeheatr is a package for trees.", 2),
+        ("The index is **open**. sourmash natively supports it.", 2),
+        ("It was grown at a conc. of 3 mM, as in Lee et al. treeheatr aside.", 1),
+        ("It is approx. twice as good, vs. treeheatr alone.", 1),
+    ],
+)
+def test_a_sentence_may_begin_with_a_name_in_small_letters(text: str, parts: int) -> None:
+    assert len(sentence_spans(text)) == parts

@@ -137,3 +137,10 @@ def test_year_that_the_first_page_states(printed: str, year: int | None) -> None
 def test_the_only_year_below_the_title_counts() -> None:
     assert read_year("", "Ada Lovelace, London, December 2016") == 2016
     assert read_year("", "Workshop of 2016, revised 2017") is None
+
+
+def test_the_date_of_a_version_is_no_year_beside_another_one() -> None:
+    made = "This manuscript was automatically generated from lab/paper@44 95a on December 28, 2021."
+    assert read_year(made, made) == 2021
+    assert read_year(made, f"Looms and Engines, in press 2018. {made}") is None
+    assert read_year(f"{made} Accepted: 3 May 2018", made) == 2018

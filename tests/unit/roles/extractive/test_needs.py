@@ -86,3 +86,28 @@ def test_a_question_is_searched_for_by_its_clauses() -> None:
         "How fast do they replicate in resting cells",
         "where in the cell wall do they sit",
     ]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "What does Lee et al. 2022 say about splitting data?",
+        "What do Lee et al. (2022) say about splitting data?",
+        "What does Fig. 2 of this paper show about calibration?",
+        "Which small networks, e.g. MobileNet, are calibrated well by scaling?",
+        "Is an ensemble of networks vs. a single network better calibrated?",
+        "What did Dr. Smith find about seeds of networks?",
+        "What does No. 3 of the rules say about splits?",
+        "What does J. Smith say about splitting the data?",
+    ],
+)
+def test_a_question_is_not_cut_at_an_abbreviation(asked: str) -> None:
+    assert len(split_question(asked)) == 1
+
+
+@pytest.mark.parametrize(
+    "second", ["Does a single network need more data?", "how many seeds does a calibrated network need?"]
+)
+def test_a_question_of_two_sentences_has_two_parts(second: str) -> None:
+    asked = f"Explain how ensembles of seeds are calibrated. {second}"
+    assert split_question(asked)[:2] == ["Explain how ensembles of seeds are calibrated", second.strip("?")]
