@@ -36,7 +36,10 @@ _BUTTON: Final = Markup('<button class="edit" type="button" aria-label="Edit sen
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """A text as shown; `text_id` is the id under which its sentences are edited, `troubled` those with findings."""
+    """A text as shown; `text_id` is the id under which its sentences are edited, `troubled` those with findings.
+
+    `left_out` has the keys of the papers that were not searched, if others were chosen.
+    """
 
     record: Mapping[str, Any]
     report: run_texts.ReportView
@@ -45,6 +48,7 @@ class AnswerView:
     text_id: str
     edited: bool
     troubled: int
+    left_out: list[str]
 
     @property
     def warnings(self) -> list[str]:
@@ -81,7 +85,10 @@ def _view(current: run_texts.CurrentText, session: serving.Session, base: str, p
         return form.format(name, link.anchor, base, link.kind, link.number)
 
     body = without_styles(run_texts.section_html(strip_in_place(record["text"]), placed, attributes, sentences))
-    return AnswerView(record, report, base, body, current.text.run.thread_id, bool(current.text.edits), troubled)
+    searched = (record.get("route") or {}).get("papers")
+    left_out = [key for key in session.library.records() if key not in searched] if searched else []
+    edited = bool(current.text.edits)
+    return AnswerView(record, report, base, body, current.text.run.thread_id, edited, troubled, left_out)
 
 
 def strip_in_place(text: str) -> str:

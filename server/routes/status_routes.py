@@ -158,6 +158,8 @@ async def choose(
     try:
         if not may_change(state):
             raise ServerError(403, "Only the owner of this server may change its models.", help=_NOT_OWNER)
+        if act == "test" and not model.strip():
+            raise ServerError(422, "Model is empty: there is nothing to test.", help="Give the name of a model.")
         if model.strip():
             await model_setup.atry_choice(state.session, choice)
         kept = await model_setup.achoose_model(state.session, choice) if act == "save" else ""

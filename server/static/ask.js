@@ -4,7 +4,7 @@ import { announce, part, Problem, send, toast } from "./api.js";
 import { beginDocument, editDocument } from "./document.js";
 import { LiveTurn } from "./live.js";
 import { closePanel } from "./panel.js";
-import { byId, counted, element } from "./text.js";
+import { byId, counted, element, keep, recall } from "./text.js";
 
 const API = "/api/v1/conversations";
 const AGAIN = 3000; // milliseconds until an unreachable server is tried again
@@ -17,6 +17,9 @@ let stream = null;
 let improving = false;
 
 const threadId = () => conversation.dataset.id;
+const draftName = () => `citeloom-question-${threadId()}`; // a question that is being written survives a reload, in this tab
+const scopeName = () => `citeloom-scope-${threadId()}`; // the papers to ask stay with the conversation, in this browser
+const here = () => sessionStorage;
 const shownTurns = () => byId("turns").childElementCount;
 
 // Asking
@@ -50,6 +53,7 @@ async function begin(asked) {
   conversation.dataset.id = begun.thread_id;
   history.replaceState(null, "", `/conversations/${begun.thread_id}`);
   document.title = `${asked.slice(0, 60)} – Citeloom`;
+  showScope();
 }
 
 const turnAddress = (kind) => `${API}/${threadId()}/${kind === "improve" ? "improve" : "turns"}`;
@@ -183,6 +187,7 @@ composer.addEventListener("submit", (event) => {
   if (!asked || stream) return;
   const kind = improving ? "improve" : byId("alone").checked ? "question" : "follow-up";
   question.value = "";
+  keep(draftName(), null, here);
   byId("alone").checked = false;
   if (improving) improve(false);
   closePanel();
@@ -194,6 +199,8 @@ question.addEventListener("keydown", (event) => {
   event.preventDefault();
   composer.requestSubmit();
 });
+
+addEventListener("pagehide", () => keep(draftName(), question.value ? { words: question.value, improving } : null, here));
 
 byId("stop").addEventListener("click", async () => {
   byId("stop").disabled = true;
@@ -233,7 +240,8 @@ function copy(text, said) {
 // The papers to ask
 
 const selects = [...composer.querySelectorAll("select:not(#scope-labels *)")]; // how the next answer is written
-const scope = { only: new Set(JSON.parse(byId("scope").dataset.chosen)), without: new Set() };
+const kept = (threadId() && recall(scopeName())) || { only: JSON.parse(byId("scope").dataset.chosen), without: [], fields: {} };
+const scope = { only: new Set(kept.only), without: new Set(kept.without) };
 
 /** What a question may draw on, as its request says it. */
 function chosen() {
@@ -246,6 +254,7 @@ const labels = () => Object.fromEntries(labelFields().map(({ name, value }) => [
 const labelFields = () => [...byId("scope-labels").querySelectorAll("[name]")];
 /** A field's choice in words, in place of the … of its `data-said`; empty without a choice. */
 const inWords = ({ value, selectedOptions, dataset }) => value.trim() && (dataset.said ?? "…").replace("…", () => selectedOptions?.[0].text ?? `tag ${value.trim()}`);
+const scopeFields = () => [byId("scope-from"), byId("scope-to"), ...labelFields()];
 const year = (name) => Number(byId(`scope-${name}`).value.trim()) || null;
 
 function showScope() {
@@ -260,6 +269,7 @@ function showScope() {
     }),
   );
   byId("scope-chips").replaceChildren(...chips);
+  if (threadId()) keep(scopeName(), { only: [...scope.only], without: [...scope.without], fields: Object.fromEntries(scopeFields().map(({ name, id, value }) => [name || id, value])) });
 }
 
 function choose(kind, key, yes = true) {
@@ -288,6 +298,7 @@ byId("scope-paper").addEventListener("keydown", (event) => {
   if (event.target.value.trim()) choose("only", event.target.value.trim());
   event.target.value = "";
 });
+for (const field of scopeFields()) field.value = kept.fields[field.name || field.id] ?? field.value;
 showScope();
 
 byId("panel").addEventListener("click", ({ target }) => {
@@ -338,4 +349,9 @@ document.addEventListener("visibilitychange", () => {
 
 editDocument(byId("turns"), refreshTurn);
 beginDocument();
+const draft = recall(draftName(), here);
+if (draft && !question.value) {
+  if (draft.improving) improve(true);
+  question.value = draft.words;
+}
 showOpen(JSON.parse(conversation.dataset.open));

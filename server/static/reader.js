@@ -27,6 +27,7 @@ class Reader {
     this.part(".reader-selection").addEventListener("pointerdown", (event) => event.preventDefault()); // keeps the selection
     this.part(".reader-search").addEventListener("submit", (event) => this.search(event));
     this.notes.addEventListener("submit", (event) => this.save(event));
+    this.notes.addEventListener("input", ({ target }) => (this.part("[data-saved]").textContent = target.value === this.saved ? "" : "Not saved yet."));
     this.watch = () => root.isConnected ? this.select() : document.removeEventListener("selectionchange", this.watch);
     document.addEventListener("selectionchange", this.watch);
     addEventListener("beforeunload", (event) => root.isConnected && this.saved !== this.notes.elements.note.value && event.preventDefault());
@@ -224,7 +225,7 @@ class Reader {
     try {
       await send("PUT", `/api/v1/papers/${encodeURIComponent(this.key)}/note`, { text, before: this.saved });
       this.saved = text;
-      said.textContent = "Saved.";
+      said.textContent = this.notes.elements.note.value === text ? "Saved." : "Not saved yet.";
       announce("The note is saved.");
       this.mark();
     } catch (problem) {

@@ -46,6 +46,12 @@ def test_a_citation_is_read_in_its_pdf_beside_the_answer_and_highlighted(
     assert page.evaluate("navigator.clipboard.readText()") == f"[@{PAPER}, p. 1]"
     panel.get_by_role("button", name="Highlight").click()
     expect(panel.locator("[data-saved]")).to_have_text("Saved.")
+    notes = panel.get_by_label("Your notes")
+    before = notes.input_value()
+    notes.fill(f"{before} and more")
+    expect(panel.locator("[data-saved]")).to_have_text("Not saved yet.")
+    notes.fill(before)
+    expect(panel.locator("[data-saved]")).to_have_text("")
     assert page.evaluate(MARKED, "noted") == page.evaluate(MARKED, "cited")
     noted = (library_home.parent / f"{PAPER}.notes.md").read_text("utf-8")
     assert noted.startswith("> ")
