@@ -192,8 +192,6 @@ async def _index(session: Session, services: Services, options: Adding, found: N
     )
     options.on_report(report.as_dict())
     refused = "; ".join(refusal.reason for refusal in report.refused)
-    if not (refused or report.added or report.updated or report.unchanged):  # a copy of another paper
-        refused = report.warnings[-1].removeprefix(f"{file}: ")
     if pdf is not None:  # the full paper replaces its abstract; a refused file is not kept
         await asyncio.to_thread((file if refused else file.with_suffix(".md")).unlink, missing_ok=True)
     if refused:

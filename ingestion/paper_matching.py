@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..documents.bibliography import NO_YEAR, Bibliography, Refusal, has_own_entry, make_entry, parse_bibliography
-from ..documents.paper_names import item_path
 from ..documents.safe_files import FileRefusedError
 from ..documents.types import Paper, note_stem
 from ..errors import InputError
@@ -51,7 +50,7 @@ def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) ->
 def leave_out_copies(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:
     """The sources without new ones whose text another source or a paper of the library has; warnings name both.
 
-    To be called when the keys are final. Two items of Zotero stay two papers.
+    To be called when the keys are final. A paper with an entry stays, since there the user states the key.
     """
     papers = {source.paper.key: source.paper for source in sources.found}
     files = {paper.source for paper in papers.values()}
@@ -60,10 +59,9 @@ def leave_out_copies(sources: Sources, records: Mapping[str, PaperRecord]) -> So
         for key, record in records.items()
         if record.paper.source not in files and Path(record.paper.source).is_file()
     }
-    stays = {key for key, paper in papers.items() if key in records or item_path(paper.bibtex)}
+    stays = {key for key, paper in papers.items() if key in records or has_own_entry(paper)}
     first |= {papers[key].content_hash: key for key in reversed(papers) if key in stays}
-    # Of new files with one text, one with a `.bib` entry is taken.
-    for paper in sorted(papers.values(), key=lambda paper: not has_own_entry(paper)):
+    for paper in papers.values():
         first.setdefault(paper.content_hash, paper.key)
     kept, warnings = list[SourcePaper](), list(sources.warnings)
     for source in sources.found:

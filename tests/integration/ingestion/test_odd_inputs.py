@@ -88,7 +88,12 @@ ROWS = [
     Row("a link to itself", link("x.md", "x.md"), refused={"x.md": "cannot be read"}),
     Row("a link to nothing", link("x.md", "gone.md"), refused={"x.md": "cannot be read"}),
     Row("links in a circle", several(put("sub/y.md", GOOD), link("sub/up", "..")), ("y",)),
-    Row("a link to a paper", several(put("y.md", GOOD), link("x.md", "y.md")), ("x", "y")),
+    Row(
+        "a link to a paper",
+        several(put("y.md", GOOD), link("x.md", "y.md")),
+        ("x",),
+        warned="y.md: is the same paper as x",
+    ),
     Row("no permission", locked, refused={"locked.md": "Permission denied"}),
     Row("hidden files", several(put(".x.md", GOOD), put(".git/y.md", GOOD))),
     Row("a name of another script", put("Ткань.md", GOOD), ("paper-6dde9fd1",)),
@@ -190,7 +195,7 @@ ROWS = [
 def folder(tmp_path: Path) -> Path:
     inside = tmp_path / "folder"
     inside.mkdir()
-    (inside / "good.md").write_text(GOOD, encoding="utf-8")
+    (inside / "good.md").write_text(f"{GOOD}Good ones last.\n", encoding="utf-8")
     return inside
 
 
