@@ -28,7 +28,7 @@ from ..graph.session import Session
 from ..plurals import counted
 from ..program import command
 from ..runs.edited_text import editable_text, edited_record, section_of_paper
-from ..runs.imported_text import edited_by_hand, import_sections, new_numbers, read_document
+from ..runs.imported_text import edited_by_hand, import_sections, new_numbers, read_document, without_entries
 from ..runs.output_files import ResultFiles, stem_of
 from ..runs.result_record import stored
 from ..runs.sentence_check import load_editable
@@ -235,12 +235,15 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
     numbers = new_numbers(found)
     title = run.title.split()
     outside = before if before and before.lstrip("# ").split() != title else ""
+    references = {item["key"]: item for section in text.sections for item in section.record["references"]}
+    after = "; ".join(without_entries(document.listed, references.values()))
     warnings = [
         *document.notices,
         *[f"Cited in the document and not evidence of the run, kept as text: {'; '.join(unknown)}."] * bool(unknown),
         *[f"You had edited what is as the run wrote it again: {'; '.join(reverted)}."] * bool(reverted),
         *[f"Numbers that the run does not have there: {'; '.join(numbers)}."] * bool(numbers),
         *[f"Stands before the first section and was not taken over: {outside[:300]}"] * bool(outside),
+        *[f"Stands after the references and was not taken over: {after[:300]}"] * bool(after),
     ]
     return {
         "file": str(path),

@@ -54,6 +54,7 @@ _ESCAPED: Final = re.compile(r"\\([\[\]@<>&\"'()~^!{}])")
 _WORDS: Final = re.compile(r"[^\W_]+(?:[.,'\u2019][^\W_]+)*")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _REFERENCES = re.compile(r"(?ms)^#{1,3} (?:\[\]\{#anchor[\d-]*+\})?References\b[^\n]*\n.*?(?=^#|\Z)")
+_PARAGRAPHS = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*+]|\d{1,4}[.)])[ \t])")
 _HEADING = re.compile(r"(?m)^#{1,6} .*$")
 _CAPTION_STYLE = re.compile(rb'(<w:name w:val=")(?:Table )?Caption(?=")', re.IGNORECASE)
 _IN_LINE = re.compile(r"(?m)^(?!\$\$[^$\n]+\$\$$)[^\n]*\$\$[^\n]*$")
@@ -63,6 +64,8 @@ _NOTED = re.compile(r"(?P<sign>[.,;:!?]?)(?P<numbers>(?:\[\^\d{1,6}\])++)")
 _CITING = re.compile("[ ;,]*(?:\ue300\\d{1,6}\ue301|\\[(?P<keys>@[^\\[\\]]*+)\\])")
 _LATEX_FIGURE = re.compile(r"\\begin\{figure\}(?:(?!\\begin\{figure\}).)*?\\end\{figure\}", re.DOTALL)
 _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
+_UNPARTED = re.compile(r"(@[^\s;,\[\]]{1,200})\s(?=pp?\.)")  # the key and the pages of LaTeX's citation
+_LABEL = re.compile(r"\[\\\[([\w:.-]{1,100})\\\]\]\(#\1\)")  # a \ref as pandoc writes it; stays one as a formula
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
 _FIGURE_NUMBER = re.compile(r"\[(?P<number>\d*)\](?:\(#_Ref_[a-z]+_\d+\)|\{#_Ref_[a-z]+_\d+ \.anchor\})")
 _LABELLED = re.compile(
@@ -78,7 +81,8 @@ _BETWEEN = re.compile(r"\](?:\^\(,\)|, ?)\[@")
 @dataclass
 class EditedDocument:
     """What a document says: `fields` are its citations as CSL, `labels` what links to references show, with their keys;
-    `comments` have an author and a text, `changes` counts tracked changes, `mark` names its run."""
+    `comments` have an author and a text, `changes` counts tracked changes, `mark` names its run, and `listed` are the
+    paragraphs below the heading of the references."""
 
     text: str
     mark: str = ""
@@ -87,6 +91,7 @@ class EditedDocument:
     changes: int = 0
     notices: list[str] = field(default_factory=list)
     labels: list[tuple[str, str]] = field(default_factory=list)
+    listed: list[str] = field(default_factory=list)
 
 
 class _Slot:
@@ -126,7 +131,7 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
             source = read_regular(path, _MOST_TEXT).decode("utf-8-sig").replace("\r\n", "\n")
             found = _MARKED.findall(source)
             markdown = kind == ".md"
-            document = EditedDocument(without_comments_and_references(source)) if markdown else read_latex(source)
+            document = _without_references(EditedDocument(source)) if markdown else read_latex(source)
             return replace(document, mark=found[-1] if found else "")
         read = sandboxed(_simplified, _LIMITS, str(path), kind, reject)
         listed = bool(read.pop("listed"))
@@ -141,15 +146,23 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
     if listed:  # its list was a field, behind which a person may have written
         document.text = _LIST_HEADING.sub("", document.text)
     else:
-        document.text = without_comments_and_references(document.text)
+        document = _without_references(document)
     document.text = _ESCAPED.sub(r"\1", document.text.replace("&nbsp;", " "))
     return document
 
 
 def read_latex(source: str) -> EditedDocument:
     """What LaTeX says, without figures and references; blocks. Raises `PandocError`."""
-    document = _with_keys(_as_markdown(latex_without_figures(source).encode(), "latex"))
-    return replace(document, text=_ESCAPED.sub(r"\1", without_comments_and_references(document.text)))
+    markdown = _LABEL.sub(r"$\\ref{\1}$", _as_markdown(latex_without_figures(source).encode(), "latex"))
+    document = _without_references(_with_keys(_UNPARTED.sub(r"\1, ", markdown)))
+    return replace(document, text=_ESCAPED.sub(r"\1", document.text))
+
+
+def _without_references(document: EditedDocument) -> EditedDocument:
+    """The document without comments and references, whose paragraphs become its `listed`."""
+    lists = [found.partition("\n")[2] for found in _REFERENCES.findall(_without_comments(document.text))]
+    listed = [words.strip() for found in lists for words in _PARAGRAPHS.split(found) if re.search(r"[^\W\d_]", words)]
+    return replace(document, text=without_comments_and_references(document.text), listed=listed)
 
 
 def _with_keys(markdown: str) -> EditedDocument:
@@ -222,7 +235,7 @@ def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
                 elif entry.endswith((".xml", ".rels", "mimetype")):
                     made.writestr(entry, read_part(archive, entry))
     found.mark = marked[1].decode().strip() if marked else ""
-    values = {name: value for name, value in vars(found).items() if name not in ("text", "labels")}
+    values = {name: value for name, value in vars(found).items() if name not in ("text", "labels", "listed")}
     return {**values, "listed": listed, "content": content.getvalue()}
 
 
@@ -425,9 +438,13 @@ def without_images(markdown: str) -> str:
 
 def without_comments_and_references(markdown: str) -> str:
     """The text of a section's markdown without comments and references, but with headings and images."""
+    return _REFERENCES.sub("", _without_comments(markdown)).strip()
+
+
+def _without_comments(markdown: str) -> str:
     text = markdown.replace("\r\n", "\n")
     closed = text.rfind("-->") + len("-->")  # comments are not searched for after the last end mark
-    return _REFERENCES.sub("", _COMMENT.sub("", text[:closed]) + text[closed:]).strip()
+    return _COMMENT.sub("", text[:closed]) + text[closed:]
 
 
 def with_long_keys(text: str, keys: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 from ..citations.checks.findings import shown
 from ..citations.checks.number_parsing import claimed_numbers, given_numbers
 from ..citations.citation_styles import show_group
-from ..citations.cited_works import WorkIndex, find_author_year_works
+from ..citations.cited_works import WorkIndex, find_author_year_works, parse_keys
 from ..citations.export.plot_figures import figure_lines
 from ..citations.export.section_files import section_title
 from ..citations.markers import MARKER, marker_ids, sentences
@@ -43,6 +43,9 @@ from .result_record import StoredRecord, stored
 _ALIKE: Final = 0.6  # share of words in common
 _WORD: Final = re.compile(r"[^\W_]+")
 _BRACKET: Final = re.compile(r"\(([^()]{4,300})\)")
+_PREFIXED: Final = re.compile(
+    r"\s*\[(?P<before>(?=[^\[\]@]*[^\W\d_])[^\[\]@;]{1,200}[^\[\]@;\s])\s*(?P<cited>@[^\[\]]{1,400})\]"
+)
 _LOCATING: Final = frozenset({"al", "and", "et", "p", "page", "pages", "pp"})
 _SIGNS: Final = str.maketrans(
     {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " ", "\u2011": "-"}
@@ -123,6 +126,21 @@ def new_numbers(sentences: Iterable[ImportedSentence]) -> list[str]:
         numbers = claimed_numbers(text, small_counts=True) if sentence["was"] else ()
         if added := [text[number.start : number.end] for number in numbers if number.value not in known]:
             found.append(f"{', '.join(added)} ({shown(text)})")
+    return found
+
+
+def without_entries(paragraphs: Iterable[str], references: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The paragraphs below the heading of the references that are entries of none of them."""
+    keys, titles = set[str](), list[Counter[str]]()
+    for reference in references:
+        keys.add(str(reference["key"]))
+        titles.append(Counter(_WORD.findall(plain_text(reference["title"]).casefold())))
+    found = []
+    for words in paragraphs:
+        said = Counter(_WORD.findall(words.casefold()))
+        entry = any((said & title).total() >= 0.8 * title.total() for title in titles if title)
+        if not entry and not any(key in words for key in keys):
+            found.append(words)
     return found
 
 
@@ -267,9 +285,9 @@ def _import_section(
 def _comparable(text: str, section: EditableSection) -> tuple[str, Counter[str]]:
     """A sentence without citations, markup and signs that word processors replace; and its words."""
     bare = HELD.sub("", MARKER.sub("", text)).translate(_SIGNS)
-    keys = {evidence.key for evidence in section.evidence}
-    bare = _BRACKET.sub(lambda found: "" if any(key in found[1] for key in keys) else found[0], bare)
-    bare = re.sub(r"\[@?[^\[\]]{1,300}\]", "", bare)
+    keys = tuple(evidence.key for evidence in section.evidence)
+    bare = _BRACKET.sub(lambda found: "" if keys and found[1].lstrip(" @-").startswith(keys) else found[0], bare)
+    bare = re.sub(r"\[@?[^\[\]]{1,300}\]", lambda found: found[0] if _PREFIXED.match(found[0]) else "", bare)
     plain = close_gaps(plain_text(bare).replace("\\", ""))
     plain = re.sub(r":?-{3,}:?", "---", plain)  # the rule of a table
     plain = re.sub(r" ?\| ?", "|", plain)
@@ -328,6 +346,7 @@ def _with_markers(item: _Incoming, old: int, made: ImportedSection, *, same: boo
 
     words = HELD.sub(lambda found: hold(found[1]), item.text)
     words = _BRACKET.sub(lambda found: _by_names(found, section), words)
+    words = _PREFIXED.sub(lambda found: _with_prefix(found, section), words)
     marked, typed = section.marked(words, old, sure=same)
     return HELD.sub(lambda found: held.get(found[1], ""), marked), typed or ([item.text] if held else [])
 
@@ -362,6 +381,15 @@ def _key_of(item: Mapping[str, Any], section: EditableSection) -> str:
         if (doi and reference["doi"].casefold() == doi) or _WORD.findall(reference["title"].casefold()) == title:
             return str(reference["key"])
     return ""
+
+
+def _with_prefix(found: re.Match[str], section: EditableSection) -> str:
+    """A bracket with words before its keys, if the run has these: words, citation and pages without evidence."""
+    known = {(item.key, item.page) for item in section.evidence}
+    works = parse_keys(found["cited"], {key for key, _ in known})
+    pages = [str(page) for work in works for page in sorted(work.pages) if (work.key, page) not in known]
+    placed = f" (p. {', '.join(pages)})" if pages else ""
+    return f", {found['before']} [{found['cited']}]{placed}" if works else found[0]
 
 
 def _by_names(found: re.Match[str], section: EditableSection) -> str:

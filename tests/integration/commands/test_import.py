@@ -19,6 +19,7 @@ import pytest
 from citeloom import export, import_text, open_library
 from citeloom.api.run_texts import keep_edit, load_editable
 from citeloom.citations.markers import marker_ids
+from citeloom.documents.edited_documents import read_latex
 from citeloom.errors import InputError
 from tests.integration.commands.conftest import Citeloom
 from tests.support.cli_process import ROOT, Finished, run as run_alone
@@ -85,6 +86,7 @@ def test_an_unchanged_file_is_recognised_sentence_by_sentence(
         counts, total = done.json["counts"], len(done.json["sentences"])
         assert done.json["run"] == run and counts["kept"] >= (0.95 if kind in ("md", "tex") else 0.99) * total, counts
         assert _texts(home, run)[1] == before
+        assert "after the references" not in done.err
         new = [item["text"] for item in done.json["sentences"] if item["state"] == "new"]
         assert not new, "figures and captions come from the run, and would stand twice"
 
@@ -287,3 +289,34 @@ def test_formats_that_can_be_written_are_and_the_other_is_named(
 def test_what_is_no_file_and_no_run_is_said_to_be_none(unedited: tuple[Path, str], citeloom: Citeloom) -> None:
     done = citeloom("export", "nope", "--home", unedited[0])
     assert done.code == 2 and "There is no run 'nope'" in done.err
+
+
+@pytest.mark.parametrize(("kind", "before"), [("docx", "<w:sectPr"), ("tex", "\\end{document}"), ("md", "<!--")])
+def test_what_stands_after_the_references_is_named(
+    unedited: tuple[Path, str], citeloom: Citeloom, tmp_path: Path, kind: str, before: str
+) -> None:
+    home, run = unedited
+    file, thanks = tmp_path / f"paper.{kind}", "We thank Ann for her help with the sensors."
+    if kind == "md":
+        file.write_bytes((home.parent / "out" / "paper.md").read_bytes())
+    else:
+        written = ("--format", kind, "--citations", "text", "--csl", "apa", "--out", tmp_path)
+        assert citeloom("export", run, "--home", home, *written).code == 0
+    if kind == "docx":
+        with zipfile.ZipFile(file) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        start, sign, end = parts["word/document.xml"].decode().rpartition(before)
+        parts["word/document.xml"] = f"{start}<w:p><w:r><w:t>{thanks}</w:t></w:r></w:p>{sign}{end}".encode()
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, data in parts.items():
+                archive.writestr(name, data)
+    else:
+        start, sign, end = file.read_text("utf-8").rpartition(before)
+        file.write_text(f"{start}\n\n{thanks}\n\n{sign}{end}", "utf-8")
+    done = citeloom("import", file, "--home", home)
+    assert done.code == 0 and f"Stands after the references and was not taken over: {thanks}\n" in done.err
+
+
+def test_what_latex_says_around_a_citation_and_its_references_to_labels_are_read() -> None:
+    read = read_latex(r"It rose \citep[see][p.~3]{lee}, by Eq.~\ref{eq:1} \citep[p.~4]{roy}.").text
+    assert read.replace("\u00a0", " ") == r"It rose [see @lee, p. 3], by Eq. $\ref{eq:1}$ [@roy, p. 4]."

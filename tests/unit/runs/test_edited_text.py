@@ -89,6 +89,23 @@ def test_a_persons_sub_heading_that_equals_a_title_is_kept(written: str, expecte
         assert ("## Discussion" in alone.section.imported.text) == kept and "C." in alone.section.imported.text
 
 
+@pytest.mark.parametrize(
+    ("bracket", "expected"),
+    [
+        ("[but see @ada2017degree]", ", but see [1, p. 9]."),
+        ("[cf. @ada2017degree, p. 9]", ", cf. [1, p. 9]."),
+        ("[see @ada2017degree, p. 12]", ", see [1, p. 9] (p. 12)."),
+        ("(but see ada2017degree)", " (but see ada2017degree)."),
+        ("[but see @other]", " [but see @other]."),
+    ],
+)
+def test_words_before_a_citation_stay(bracket: str, expected: str) -> None:
+    document = EditedDocument(f"# Discussion\n\n{FIRST} It explained most edges {bracket}.\n")
+    (imported,), _ = import_sections(editable_text(finished_run(), []), document, Path("discussion.md"))
+    text = text_of(replace(editable_text(finished_run(), []), sections=(imported.section,)))
+    assert text.endswith(f"It explained most edges{expected}")
+
+
 def test_of_sentences_that_changed_places_the_later_was_moved() -> None:
     document = EditedDocument(f"# Discussion\n\n{LAST} {FIRST}\n")
     (imported,), _ = import_sections(editable_text(finished_run(), []), document, Path("discussion.md"))
