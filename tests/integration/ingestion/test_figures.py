@@ -224,7 +224,7 @@ def test_a_description_stays_with_its_image(library: Library, folder: Path) -> N
 
 def test_images_leave_with_their_paper(library: Library, folder: Path) -> None:
     for name in ("a.md", "b.md"):
-        (folder / name).write_text(markdown("loom.png"), encoding="utf-8")
+        (folder / name).write_text(f"{markdown('loom.png')}\n\nThis is {name}.\n", encoding="utf-8")
     taken_in(library, folder)
     assert len(list(library.home.figures.iterdir())) == 1
     asyncio.run(remove_all(library, ["a"]))

@@ -147,7 +147,7 @@ ROWS = [
         {"x.notes.md": OUT},
     ),
     Row("a link to a .bib", several(put("x.md", GOOD), linked("x.bib", "../secret.bib")), ("x",), {"x.bib": OUT}),
-    Row("a link within the folder", several(put("y.md", GOOD), linked("x.md", "y.md")), ("x", "y")),
+    Row("a link within the folder", several(put("y.md", GOOD), linked("x.md", "y.md")), ("x",)),
     # Entries
     Row(
         "2,000 nested commands",
@@ -210,8 +210,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     inside, outside = tmp_path / "folder", tmp_path / "outside"
     inside.mkdir()
     outside.mkdir()
-    (inside / "good.md").write_text(GOOD, encoding="utf-8")
-    (outside / "hidden.md").write_text(SECRET, encoding="utf-8")
+    (inside / "good.md").write_text(f"{GOOD}Good ones last.\n", encoding="utf-8")
+    (outside / "hidden.md").write_text(f"{SECRET}\nIt is hidden.\n", encoding="utf-8")
     (tmp_path / "secret.md").write_text(SECRET, encoding="utf-8")
     (tmp_path / "secret.bib").write_text("@misc{x, title={sesame}}", encoding="utf-8")
     return inside
