@@ -25,7 +25,7 @@ from tests.support.word_embedding import WordEmbedding
 HOLD = """
 import sys
 from citeloom.stores.home import Home
-from citeloom.stores.folder_home import FolderLock
+from citeloom.stores.folder_home import FolderHome, FolderLock
 from pathlib import Path
 with FolderLock(FolderHome(Path(sys.argv[1])).prepare()).try_held() as held:
     print(held, flush=True)
