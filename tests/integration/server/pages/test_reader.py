@@ -46,6 +46,7 @@ def test_a_citation_is_read_in_its_pdf_beside_the_answer_and_highlighted(
     assert page.evaluate("navigator.clipboard.readText()") == f"[@{PAPER}, p. 1]"
     panel.get_by_role("button", name="Highlight").click()
     expect(panel.locator("[data-saved]")).to_have_text("Saved.")
+    panel.get_by_role("button", name="Notes").click()
     notes = panel.get_by_label("Your notes")
     before = notes.input_value()
     notes.fill(f"{before} and more")
