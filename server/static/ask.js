@@ -1,7 +1,7 @@
 // A conversation: asks, follows the answer as it is written, stops, resumes, improves, deletes.
 
 import { announce, part, Problem, send, toast } from "./api.js";
-import { beginDocument, editDocument } from "./document.js";
+import { beginDocument, editDocument, editing } from "./document.js";
 import { LiveTurn } from "./live.js";
 import { closePanel } from "./panel.js";
 import { byId, counted, element, keep, recall } from "./text.js";
@@ -113,7 +113,9 @@ async function addTurn(number) {
 /** Show an answer again, after its text was changed. */
 async function refreshTurn(id) {
   const number = id.split(".").at(-1);
-  byId(`turn-${number}`).replaceWith(await part(`/conversations/${threadId()}/turns/${number}`));
+  const content = await part(`/conversations/${threadId()}/turns/${number}`);
+  if (editing(id)) return;
+  byId(`turn-${number}`).replaceWith(content);
   beginDocument();
 }
 

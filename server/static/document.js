@@ -6,7 +6,7 @@ import { element, keep, recall } from "./text.js";
 
 const address = (id) => `/api/v1/runs/${encodeURIComponent(id)}/sentences`;
 const toolsOf = (id, position) => part(`/runs/${encodeURIComponent(id)}/sentences/${position}`);
-const draftName = (id) => `citeloom-draft-${id}`; // the words of a field survive a reload, in this tab
+const draftName = (id, position) => `citeloom-draft-${id}-${position}`; // the words of a field survive a reload, in this tab
 const stepsName = (id) => `citeloom-steps-${id}`; // so does what can be undone and redone
 const here = () => sessionStorage;
 const textOf = (id) => document.querySelector(`[data-document="${CSS.escape(id)}"]`);
@@ -15,10 +15,14 @@ const place = (id, position) => textOf(id)?.querySelector(`[data-position="${pos
 const tabs = new BroadcastChannel("citeloom-texts");
 let refresh = null;
 let stepped = Promise.resolve();
+let keeping = Promise.resolve();
 let latest = ""; // the id of the text that was changed last
 let field = null; // the sentence that is edited: its text's id, its element, nodes and tools, and the words it had
 const words = () => field.sentence.textContent.replace(/\s+/g, " ").trim();
 const result = (tools) => tools.querySelector(".check-result") ?? tools;
+
+/** Whether a sentence of a text is edited: the text is then not shown again before that ends. */
+export const editing = (id) => field?.id === id;
 
 /** Make the sentences below `body` editable; `shown(id)` shows a text again. */
 export function editDocument(body, shown) {
@@ -28,7 +32,7 @@ export function editDocument(body, shown) {
     const act = target.closest("[data-act]");
     const sentence = target.closest(".sentence");
     if (act) ACTS[act.dataset.act](act);
-    else if (sentence?.querySelector(".edit")?.checkVisibility() && !target.closest("a") && getSelection().isCollapsed) edit(sentence, sentence.dataset.text, event);
+    else if (sentence?.querySelector(".edit")?.checkVisibility() && !target.closest("a") && getSelection().isCollapsed) edit(sentence, event);
   });
   body.addEventListener("keydown", (event) => {
     if (!field?.sentence.contains(event.target) || event.isComposing) return;
@@ -54,7 +58,7 @@ export function editDocument(body, shown) {
 async function quote(text) {
   const beside = document.querySelector('.sentence [aria-expanded="true"]') ?? document.activeElement;
   const sentence = beside.closest(".sentence") ?? [...document.querySelectorAll(".sentence")].at(-1);
-  if (!field) await edit(sentence, sentence.dataset.text);
+  if (!field) await edit(sentence);
   const [, said, stop] = /^(.*?)([.!?]?)$/s.exec(words());
   replaceWords(`${said} ${text}${stop}`.trim());
 }
@@ -74,9 +78,8 @@ export function beginDocument() {
     for (const [act, kind] of [["undo", "done"], ["redo", "undone"]]) {
       for (const button of text.querySelectorAll(`[data-act="${act}"]`)) button.disabled = !steps?.[kind].length;
     }
-    const draft = recall(draftName(id), here);
-    const sentence = draft && !field && place(id, draft.position);
-    if (sentence) edit(sentence, draft.text).then(() => (field.before = draft.before));
+    const draft = !field && [...text.querySelectorAll(".sentence")].find(({ dataset }) => recall(draftName(id, dataset.position), here));
+    if (draft) edit(draft);
   }
 }
 
@@ -94,29 +97,35 @@ const ACTS = {
   finding: (button) => nextFinding(textOf(idOf(button))),
 };
 
-async function edit(sentence, text, { clientX, clientY } = {}) {
+async function edit(sentence, { clientX, clientY } = {}) {
   if (field?.sentence === sentence) return;
-  if (field) {
-    const [id, position] = [idOf(sentence), sentence.dataset.position];
-    sentence = (await keepWords()) && place(id, position); // its text was shown again
-    if (!sentence) return;
-    text = sentence.dataset.text;
-  }
+  const { top } = sentence.getBoundingClientRect();
+  if (field) leave();
   for (const notes of document.querySelectorAll(".sentence-tools")) notes.remove();
   const tools = element("div", { class: "sentence-tools" });
-  field = { id: idOf(sentence), sentence, tools, nodes: [...sentence.childNodes], before: sentence.dataset.text, position: Number(sentence.dataset.position) };
+  const [id, position] = [idOf(sentence), Number(sentence.dataset.position)];
+  const { text, before } = recall(draftName(id, position), here) ?? { text: sentence.dataset.text, before: sentence.dataset.text };
+  field = { id, sentence, tools, nodes: [...sentence.childNodes], before, position };
   sentence.replaceChildren(text);
-  for (const [name, value] of Object.entries({ contenteditable: "plaintext-only", role: "textbox", "aria-label": `Sentence ${field.position + 1}` })) sentence.setAttribute(name, value);
+  for (const [name, value] of Object.entries({ contenteditable: "plaintext-only", role: "textbox", "aria-label": `Sentence ${position + 1}` })) sentence.setAttribute(name, value);
   if (!sentence.isContentEditable) sentence.contentEditable = "true"; // a browser that does not know plain text
   putBelow(sentence, tools);
-  sentence.focus();
-  const at = clientX && document.caretPositionFromPoint?.(clientX, clientY);
+  sentence.focus({ preventScroll: clientX !== undefined });
+  const moved = sentence.getBoundingClientRect().top - top; // as the tools of the field before are gone
+  const at = clientX && document.caretPositionFromPoint?.(clientX, clientY + moved);
   if (at && sentence.contains(at.offsetNode)) getSelection().collapse(at.offsetNode, at.offset);
   else {
     getSelection().selectAllChildren(sentence);
     getSelection().collapseToEnd();
   }
   await showTools();
+}
+
+/** Leave the field for another one, which does not wait until its words are kept. */
+function leave() {
+  const [one, said] = [field, words()];
+  if (said !== one.before && said !== one.sent) keepWords();
+  if (field) shut(one, said === one.before ? one.nodes : [said, one.nodes.at(-1)]);
 }
 
 function putBelow(sentence, tools) {
@@ -138,50 +147,70 @@ async function showTools() {
 }
 
 function remember() {
-  keep(draftName(field.id), { position: field.position, text: words(), before: field.before }, here);
+  keep(draftName(field.id, field.position), { text: words(), before: field.before }, here);
 }
 
-function forget(id) {
+/** Make a field a sentence again; its draft stays. */
+function shut({ sentence, tools, nodes }, shown = nodes) {
   field = null;
-  keep(draftName(id), null, here);
-}
-
-function close() {
-  const { id, sentence, nodes, tools } = field;
-  forget(id);
   tools.remove();
   for (const name of ["contenteditable", "role", "aria-label"]) sentence.removeAttribute(name);
-  sentence.replaceChildren(...nodes);
-  sentence.querySelector(".edit").focus();
+  sentence.replaceChildren(...shown);
 }
 
-/** Keep what was written, checked unless told otherwise; true if the field is closed. */
-async function keepWords(more = {}) {
-  const { id, position, before, tools } = field;
-  const text = words();
-  if (text === before) {
-    close();
-    return true;
-  }
+async function close() {
+  const { id, position, sentence } = field;
+  keep(draftName(id, position), null, here);
+  shut(field);
+  sentence.querySelector(".edit").focus();
+  if (!("stale" in textOf(id).dataset)) return;
+  await refresh(id);
+  if (!field) place(id, position)?.querySelector(".edit").focus();
+}
+
+/** Keep what was written, checked unless told otherwise, after what is being kept already. */
+function keepWords(more = {}) {
+  const [one, text] = [field, words()];
+  if (text === one.before) return close();
+  one.sent = text;
   working("Checking and keeping …");
+  keeping = keeping.then(() => keepText(one, text, more));
+}
+
+async function keepText(one, text, more) {
+  const { id, position, before } = one;
+  const open = () => editing(id) && field.position === position;
   try {
     const checked = await send("POST", address(id), { position, text, before, keep: true, ...more });
-    forget(id);
+    if (recall(draftName(id, position), here)?.text === text) keep(draftName(id, position), null, here);
+    if (open() && words() === text) shut(field, [text, field.nodes.at(-1)]);
     await kept(id, { position, before: more.before ?? before });
+    if (open()) await showTools();
     if (checked.ok || checked.verdict === null) toast(checked.ok ? "Kept. No problem was found." : "Kept, not checked.");
-    else await showNotes(id, position);
-    return true;
+    else if (!open()) await showNotes(id, position);
   } catch (problem) {
-    const button = (act, said) => element("button", { class: "button small", type: "button", "data-act": act }, said);
-    const further = { 409: [["mine", "Keep mine all the same"]], 422: [] }[problem.status] ?? [["unchecked", "Keep it unchecked"]];
-    if (problem.status === 409 && field) await showTools();
-    result(tools).replaceChildren(problemCard(problem), ...further.map((one) => button(...one)));
-    return false;
+    one.sent = null;
+    await notKept(id, position, problem);
   }
 }
 
-/** Undo the last change of a text, or redo the one that was undone last, when earlier steps are done. */
-const step = (id, from) => (stepped = stepped.then(() => takeStep(id, from)));
+/** Say why words were not kept: in their field, else below their sentence, whose field has them again when it opens. */
+async function notKept(id, position, problem) {
+  const sentence = place(id, position);
+  if (!field) await edit(sentence);
+  if (field.sentence !== sentence) {
+    const said = `Sentence ${position + 1} was not kept. Click it: your words are still there.`;
+    putBelow(sentence, element("div", { class: "sentence-tools notes" }, problemCard(problem), element("p", {}, said)));
+    return toast(said);
+  }
+  const button = (act, said) => element("button", { class: "button small", type: "button", "data-act": act }, said);
+  const further = { 409: [["mine", "Keep mine all the same"]], 422: [] }[problem.status] ?? [["unchecked", "Keep it unchecked"]];
+  if (problem.status === 409) await showTools();
+  result(field.tools).replaceChildren(problemCard(problem), ...further.map((one) => button(...one)));
+}
+
+/** Undo the last change of a text, or redo the one that was undone last, when earlier steps are done and words are kept. */
+const step = (id, from) => (stepped = Promise.all([stepped, keeping]).then(() => takeStep(id, from)));
 
 /** After a file was taken back: show it, and that it can be undone, before anything else is. */
 export const tookBack = (id) => (stepped = stepped.then(() => kept(id, { imported: true })));
@@ -189,7 +218,8 @@ export const tookBack = (id) => (stepped = stepped.then(() => kept(id, { importe
 /** After a change: show the text again, and remember how to undo it. */
 async function kept(id, change, from = "") {
   const steps = recall(stepsName(id), here) ?? { done: [], undone: [] };
-  await refresh(id);
+  if (!editing(id)) await refresh(id);
+  if (editing(id)) await showKept(id, change.position);
   if (from) steps[from].pop();
   if (!from) steps.undone = [];
   if (change) steps[from === "done" ? "undone" : "done"].push({ ...change, after: place(id, change.position)?.dataset.text ?? "" });
@@ -197,7 +227,18 @@ async function kept(id, change, from = "") {
   latest = id;
   beginDocument();
   tabs.postMessage(id);
-  (place(id, change?.position)?.querySelector(".edit") ?? textOf(id).querySelector('[data-act="undo"]')).focus();
+  if (!field) (place(id, change?.position)?.querySelector(".edit") ?? textOf(id).querySelector('[data-act="undo"]')).focus();
+}
+
+/** Show what is kept of a sentence while another one is edited; the text is shown again after that. */
+async function showKept(id, position) {
+  textOf(id).dataset.stale = "";
+  const sentence = place(id, position);
+  if (!sentence) return;
+  const content = await toolsOf(id, position).catch(() => null); // none of a sentence that was removed
+  sentence.dataset.text = content?.querySelector("[data-text]").dataset.text ?? "";
+  if (field?.sentence === sentence) field.before = sentence.dataset.text;
+  else sentence.replaceChildren(sentence.dataset.text, sentence.lastChild);
 }
 
 async function takeStep(id, from) {
@@ -256,5 +297,5 @@ function nextFinding(text) {
   const troubled = [...text.querySelectorAll(".sentence.troubled")];
   const next = troubled.find((one) => one.compareDocumentPosition(document.activeElement) & Node.DOCUMENT_POSITION_PRECEDING) ?? troubled[0];
   next?.scrollIntoView({ block: "center" });
-  if (next) edit(next, next.dataset.text);
+  if (next) edit(next);
 }

@@ -1,7 +1,7 @@
 // One run: follows it while it works, and resumes it; its text is edited in `document.js`.
 
 import { announce, part, problemCard, send, toast } from "./api.js";
-import { beginDocument, editDocument, tookBack } from "./document.js";
+import { beginDocument, editDocument, editing, tookBack } from "./document.js";
 import { readLimits } from "./limits.js";
 import { LiveRun } from "./live.js";
 import { arrangeQuestion } from "./question.js";
@@ -20,7 +20,9 @@ async function refresh(focus = "") {
   clearTimeout(timer);
   const before = run().dataset.state;
   try {
-    body.replaceChildren(await part(location.pathname));
+    const content = await part(location.pathname);
+    if (editing(run().dataset.id)) return;
+    body.replaceChildren(content);
   } catch (problem) {
     if (problem.status) toast(problem);
     timer = setTimeout(refresh, AGAIN);

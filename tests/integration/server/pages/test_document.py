@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from tests.integration.server.pages.conftest import Complaints
 from tests.integration.server.pages.test_write_page import experiment
@@ -170,6 +171,76 @@ def test_what_is_written_survives_a_reload_and_another_tab_is_not_overwritten(
     second.get_by_role("button", name="Keep mine all the same").click()
     expect(second.locator("#sentence-0")).to_contain_text("Written in the other")
     expect(first.locator("#sentence-0")).to_contain_text("Written in the other")
+
+
+@contextmanager
+def held(page: Page) -> Iterator[list[Route]]:
+    """The requests that keep a sentence, which wait until they are answered."""
+    routes: list[Route] = []
+    page.route("**/sentences", lambda route: routes.append(route))
+    yield routes
+    page.unroute("**/sentences")
+
+
+def click_at(page: Page, position: int) -> None:
+    """Click a sentence near its beginning."""
+    find = "one => [one.getClientRects()[0].left + 30, one.getClientRects()[0].top + 8]"
+    page.mouse.click(*page.locator(f"#sentence-{position}").evaluate(find))
+
+
+def test_a_second_sentence_is_written_while_the_first_one_is_kept(page: Page, run: str) -> None:
+    page.goto(run)
+    opened(page, 0)
+    key = key_of(page, 0)
+    retype(page, f"Wearers differ ({key}).")
+    with held(page) as requests:
+        with page.expect_request("**/sentences"):
+            click_at(page, 1)
+        page.keyboard.press("End")
+        page.keyboard.type(" MORE")
+        field = page.get_by_role("textbox", name="Sentence 2")
+        expect(field).to_contain_text(" MORE")
+        expect(page.locator("#sentence-0")).to_have_text(f"Wearers differ ({key}).")
+        page.keyboard.type(" WORDS")
+        requests[0].continue_()
+    expect(page.locator(".toast").last).to_contain_text("Kept")
+    expect(page.locator("#sentence-0")).to_have_text(f"Wearers differ ({key}).")
+    page.keyboard.type(" STILL")
+    expect(field).to_be_focused()
+    expect(field).to_contain_text(" MORE WORDS STILL")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("textbox")).to_have_count(0)
+    expect(page.locator("#sentence-1")).to_contain_text(" MORE WORDS STILL")
+    expect(page.locator("#sentence-0 a.citation")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("#sentence-1")).not_to_contain_text("MORE")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("#sentence-0")).not_to_contain_text("Wearers differ")
+
+
+def test_words_that_could_not_be_kept_while_another_sentence_was_written_are_said_and_stay(
+    page: Page, run: str, complaints: Complaints
+) -> None:
+    complaints.expected.append("status of 503")
+    page.goto(run)
+    opened(page, 0)
+    key = key_of(page, 0)
+    retype(page, f"Mine ({key}).")
+    with held(page) as requests:
+        with page.expect_request("**/sentences"):
+            click_at(page, 1)
+        page.keyboard.type("Meanwhile ")
+        requests[0].fulfill(status=503, json={"detail": "The judge does not answer."})
+        expect(page.locator(".problem")).to_contain_text("The judge does not answer.")
+    expect(page.locator(".toast")).to_contain_text("Sentence 1 was not kept")
+    expect(page.get_by_role("textbox", name="Sentence 2")).to_contain_text("Meanwhile")
+    page.keyboard.press("Escape")
+    click_at(page, 0)
+    expect(page.get_by_role("textbox", name="Sentence 1")).to_have_text(f"Mine ({key}).")
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast").last).to_contain_text("Kept")
+    page.reload()
+    expect(page.locator("#sentence-0")).to_have_text(f"Mine ({key}).")
 
 
 def test_an_answer_is_a_document_in_its_conversation(
