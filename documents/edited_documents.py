@@ -64,7 +64,7 @@ _NOTED = re.compile(r"(?P<sign>[.,;:!?]?)(?P<numbers>(?:\[\^\d{1,6}\])++)")
 _CITING = re.compile("[ ;,]*(?:\ue300\\d{1,6}\ue301|\\[(?P<keys>@[^\\[\\]]*+)\\])")
 _LATEX_FIGURE = re.compile(r"\\begin\{figure\}(?:(?!\\begin\{figure\}).)*?\\end\{figure\}", re.DOTALL)
 _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
-_UNPARTED = re.compile(r"(@[^\s;,\[\]]{1,200})\s(?=pp?\.)")  # the key and the pages of LaTeX's citation
+_UNPARTED = re.compile(r"(@[^\s;,\[\]@]{1,200}+)\s(?=pp?\.|in section)")  # the key and the place of LaTeX's citation
 _LABEL = re.compile(r"\[\\\[([\w:.-]{1,100})\\\]\]\(#\1\)")  # a \ref as pandoc writes it; stays one as a formula
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
 _FIGURE_NUMBER = re.compile(r"\[(?P<number>\d*)\](?:\(#_Ref_[a-z]+_\d+\)|\{#_Ref_[a-z]+_\d+ \.anchor\})")

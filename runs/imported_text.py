@@ -44,7 +44,7 @@ _ALIKE: Final = 0.6  # share of words in common
 _WORD: Final = re.compile(r"[^\W_]+")
 _BRACKET: Final = re.compile(r"\(([^()]{4,300})\)")
 _PREFIXED: Final = re.compile(
-    r"\s*\[(?P<before>(?=[^\[\]@]*[^\W\d_])[^\[\]@;]{1,200}[^\[\]@;\s])\s*(?P<cited>@[^\[\]]{1,400})\]"
+    r"\s?\[(?P<before>(?=[^\[\]@]{0,200}[^\W\d_])[^\[\]@;]{1,200}[^\[\]@;\s])\s{0,20}(?P<cited>@[^\[\]]{1,400})\]"
 )
 _LOCATING: Final = frozenset({"al", "and", "et", "p", "page", "pages", "pp"})
 _SIGNS: Final = str.maketrans(
