@@ -64,6 +64,7 @@ async def accepted_to_the_end(session: Session, waiting: WaitingError) -> Any:
 
 
 async def test_what_is_accepted_changes_no_word_and_costs_no_call(session: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = JudgingModel(DRAFT)
     opened = session()
     plain = await awrite_section(opened, "discussion", EXPERIMENT)
     assert "steering" not in plain
@@ -232,7 +233,7 @@ async def test_without_a_chat_model_needs_and_evidence_are_asked_about(session: 
 def undisturbed(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
     """The text of the section when nobody is asked, and the calls that it took."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    with FakeOpenAI() as server:
+    with FakeOpenAI(behaviour=JudgingModel(DRAFT)) as server:
         settings = settings_for(shutil.copytree(sample_home, folder / "home"), server)
         done = run("discussion", EXPERIMENT, "--out", "out", cwd=folder, settings=settings)
         assert done.code == 0, done.err
@@ -267,7 +268,7 @@ def test_killed_fifty_times_at_any_question(
 def kill_at_the_question(home: Path, ask: str, folder: Path, undisturbed: tuple[str, int]) -> None:
     """Kill a command when its question is on the terminal, and accept it in another: the same text and calls."""
     pexpect = pytest.importorskip("pexpect", reason="terminals of this system cannot be driven")
-    with FakeOpenAI() as server:
+    with FakeOpenAI(behaviour=JudgingModel(DRAFT)) as server:
         settings = settings_for(home, server)
         limits = ["--max-calls", "4"] if ask == "budget" else []
         arguments = [str(CLI), "discussion", str(EXPERIMENT), "--out", "out", "--ask", ask, *limits]
