@@ -30,6 +30,7 @@ class Reader {
     this.notes.addEventListener("input", ({ target }) => (this.part("[data-saved]").textContent = target.value === this.saved ? "" : "Not saved yet."));
     this.watch = () => root.isConnected ? this.select() : document.removeEventListener("selectionchange", this.watch);
     document.addEventListener("selectionchange", this.watch);
+    this.select(); // words may be selected before this script is here
     addEventListener("beforeunload", (event) => root.isConnected && this.saved !== this.notes.elements.note.value && event.preventDefault());
   }
 

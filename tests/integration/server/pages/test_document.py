@@ -319,8 +319,12 @@ def test_what_is_selected_in_the_reader_goes_into_the_sentence(
     expect(field).to_contain_text(f"“{' '.join(selected.split())}” ({key}")
     expect(field).to_be_focused()
     page.keyboard.press("Escape")
-    page.goto(f"{run.partition('/runs')[0]}/library/{key}/read")  # away from the text that was open last
+    scripts: list[Route] = []
+    page.route("**/reader.js*", lambda route: scripts.append(route))  # words are selected before it is here
+    with page.expect_request("**/reader.js*"):
+        page.goto(f"{run.partition('/runs')[0]}/library/{key}/read")  # away from the text that was open last
     page.locator(".reader-scroll p").first.evaluate("one => getSelection().selectAllChildren(one)")
+    scripts[0].continue_()
     page.get_by_role("button", name="Put into the section").click()
     expect(page.get_by_role("textbox", name="Sentence 3")).to_contain_text(f"({key}")
     assert page.url == run
