@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import Counter, OrderedDict
+import secrets
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -354,7 +355,6 @@ class McpSessions:
         self._manager = manager
         self._most = most
         self._of_one = max(1, most // _CLIENTS)  # client, counting the session being opened
-        self._opening: Counter[str] = Counter()
         self._sessions: OrderedDict[str, _McpSession] = OrderedDict()  # longest idle first
 
     async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -389,24 +389,25 @@ class McpSessions:
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = (scope.get("client") or ("unknown",))[0]
-        self._opening[client] += 1
+        place = f"opening {secrets.token_hex(16)}"
+        self._sessions[place] = _McpSession(client, calls=1)  # at work, so that no other makes it end
 
         async def note_session(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] < 400:
                 name = Headers(raw=message["headers"]).get(MCP_SESSION_ID_HEADER)
                 if name is not None:
+                    self._sessions.pop(place, None)
                     self._sessions[name] = _McpSession(client)
             await send(message)
 
         try:
-            while self._opening[client] + sum(each.client == client for each in self._sessions.values()) > self._of_one:
+            while sum(each.client == client for each in self._sessions.values()) > self._of_one:
                 await self._end_oldest(client)
-            while len(self._sessions) + self._opening.total() > self._most:
+            while len(self._sessions) > self._most:
                 await self._end_oldest()
             await self._manager.handle_request(scope, receive, note_session)
         finally:
-            self._opening[client] -= 1
-            self._opening += Counter()  # drops zero counts
+            self._sessions.pop(place, None)
 
     async def _end_oldest(self, client: str | None = None) -> None:
         idle = (
