@@ -208,7 +208,7 @@ def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
             said = " ".join("".join(one.text or "" for one in comment.iter(_W + "t")).split())
             _comment(comment.get(_W + "author", ""), said, found)
         properties = read_part(archive, "docProps/custom.xml" if kind == ".docx" else "meta.xml")
-        marked = re.search(rb'name="%b"[^<>]*>(?:<vt:lpwstr>)?([\w -]{1,130})<' % MARK.encode(), properties)
+        marked = re.search(rb'name="%b"[^<>]{0,200}>(?:<vt:lpwstr>)?([\w -]{1,130})<' % MARK.encode(), properties)
         if media := sum(bool(re.search(r"(?:^|/)(?:media|Pictures)/", entry)) for entry in archive.namelist()):
             found.notices.append(f"{media} images of the document are not taken over.")
         content = BytesIO()
