@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what no other topic imports; type checkers find the others without
-    from . import early_loading, model_setup, people, remembering
+    from . import early_loading, model_setup, people, remembering, shown_texts
 else:
 
     def __getattr__(name: str) -> ModuleType:

@@ -28,9 +28,6 @@ from ..citations.export.report_html import (
     zotero_html,
 )
 from ..citations.export.section_files import section_title, slug
-from ..citations.html_escaping import inert
-from ..citations.references import numbered_list
-from ..drafts.page_record import all_unreadable, coverage_line, coverage_warnings
 from ..graph.session import Session
 from ..runs.edited_text import answer_as_run, answer_as_shown, editable_text, edited_record, find_text
 from ..runs.output_files import ResultFiles, UnknownFileError, report_images, save, stem_of, write_own_file

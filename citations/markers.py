@@ -43,6 +43,7 @@ class CitedSentence:
 def normalise_markers(text: str) -> str:
     """Rewrite every marker as `[E3]`, side by side, inside its sentence. Idempotent."""
     text = _SURROGATE.sub("\ufffd", text)  # a lone surrogate from a model's JSON, which no file could store
+    text = _FORMS["closed_inside"].sub(r"[\1]\2", text)
     for _ in range(8):  # nested brackets settle in two or three rounds
         view = fold(text)
         edits: list[tuple[int, int, str]] = []

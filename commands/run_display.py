@@ -214,7 +214,7 @@ class AnswerStreamView:
         """Whether the streamed text equals the answer of `record`."""
         if self._out is None:
             return False
-        return api.run_texts.inert("".join(self._said)).strip() == api.run_texts.inert(str(record["text"])).strip()
+        return api.shown_texts.inert("".join(self._said)).strip() == api.shown_texts.inert(str(record["text"])).strip()
 
     @property
     def has_output(self) -> bool:
@@ -249,7 +249,7 @@ def references_markdown(record: Mapping[str, Any]) -> str:
     if not record["references"]:
         return ""
     if record["cite_style"] == "numeric":
-        return f"## References\n\n{api.run_texts.numbered_list(record['references'])}"
+        return f"## References\n\n{api.shown_texts.numbered_list(record['references'])}"
     lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]
     return "## References\n\n" + "\n".join(lines)
 
@@ -270,7 +270,7 @@ def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None)
 def show_markdown(markdown: str, *, title: str = "") -> None:
     """Print a result: drawn on a terminal, framed if it has a title; as plain text elsewhere."""
     if not sys.stdout.isatty():
-        result(api.run_texts.inert(markdown))
+        result(api.shown_texts.inert(markdown))
         return
     from rich.console import Console
     from rich.markdown import Markdown
@@ -286,7 +286,7 @@ def show_markdown(markdown: str, *, title: str = "") -> None:
 def next_steps(record: Mapping[str, Any]) -> list[str]:
     if record["route"]["kind"] == "remark":
         return []
-    if not record["citations"] and api.run_texts.all_unreadable(record["coverage"]):
+    if not record["citations"] and api.shown_texts.all_unreadable(record["coverage"]):
         return [f"Next: {command('setup')} tries another chat model."]
     if not record["citations"]:
         return [
@@ -309,7 +309,7 @@ def report_run(finished: RunResult[run_texts.ResultRecord]) -> None:
     made = _ENDINGS[record["outcome"]] if is_answer else record["section"]
     if is_answer and record["outcome"] == "nothing" and record["citations"]:
         made = "Not answered, the nearest evidence"
-    elif is_answer and api.run_texts.all_unreadable(record["coverage"]):
+    elif is_answer and api.shown_texts.all_unreadable(record["coverage"]):
         made = "Nothing could be read"
     if is_answer and record["route"]["kind"] == "remark":
         made = "Nothing was searched"
@@ -319,7 +319,7 @@ def report_run(finished: RunResult[run_texts.ResultRecord]) -> None:
     if finished.finished_earlier:
         verb = "answers" if is_answer else "writes"
         notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh {verb} again.")
-    if coverage := api.run_texts.coverage_line(record["coverage"]):
+    if coverage := api.shown_texts.coverage_line(record["coverage"]):
         notice(coverage)
     if not is_answer and (numbers := record["numbers"]):
         found = sum(number["found"] is not None for number in numbers)
@@ -347,7 +347,7 @@ def end_incomplete(record: run_texts.ResultRecord) -> None:
         remedy = "Write without --strict" if any(item["left_out"] for item in empty) else "Write with --fresh"
         notice(f"Failed: no text was written for: {names}. {remedy}, or name another model.")
         raise typer.Exit(DONE_WITH_REFUSALS)
-    if api.run_texts.all_unreadable(record["coverage"]):
+    if api.shown_texts.all_unreadable(record["coverage"]):
         notice("Warning: the model could read none of the passages; the result rests on none of them.")
         raise typer.Exit(DONE_WITH_REFUSALS)
 

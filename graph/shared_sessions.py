@@ -58,7 +58,7 @@ def _as_form(schema: dict[str, Any]) -> None:
 
 
 class _Context(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_as_form)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, json_schema_extra=_as_form)
 
     @model_validator(mode="wrap")
     @classmethod

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import ascii_lowercase
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..documents import Paper
 from ..documents.bibliography import Bibliography, as_latex, parse_bibliography, read_bibliography, render_entry
@@ -22,8 +22,10 @@ from ..documents.safe_files import replace_file
 from ..errors import ConfigurationError, InputError
 from ..stores.metadata_store import MetadataStore
 from ..text.words import read_rules, read_words, without_accents
-from .enriching import StoredMetadata, stored_metadata
-from .service_works import Work
+
+if TYPE_CHECKING:
+    from .enriching import StoredMetadata
+    from .service_works import Work
 
 KINDS: Final = read_rules(__file__, "kinds_of_works")
 VENUE_FIELD: Final[Mapping[str, str]] = KINDS["venue_fields"]
@@ -79,6 +81,8 @@ def complete_papers(store: MetadataStore, papers: Sequence[Paper]) -> list[Paper
     """Fill in the DOI, venue, volume, issue and pages missing from the papers' entries; blocks."""
     if store.is_empty():
         return list(papers)
+    from .enriching import stored_metadata  # lazy: loads service clients
+
     dois = store.dois(papers)
     return [complete_paper(paper, stored_metadata(store, paper)) if paper.key in dois else paper for paper in papers]
 

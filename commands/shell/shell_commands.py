@@ -61,7 +61,7 @@ async def answer(shell: Shell, asked: str, kind: api.conversation.TurnKind) -> S
         result(str(record["text"]))
         return shell.state.without_result()
     if not record["citations"]:
-        for text in api.run_texts.coverage_warnings(record["coverage"]):
+        for text in api.shown_texts.coverage_warnings(record["coverage"]):
             warning(text)
         if stages.papers and not stages.chunks:
             failure("No detailed content found in the selected papers. Papers may not be properly indexed.")
@@ -85,7 +85,7 @@ async def answer(shell: Shell, asked: str, kind: api.conversation.TurnKind) -> S
     panel("Research Results", "\n\n".join(parts))
     if record["usage"]["llm_calls"] or record["usage"]["journal_hits"]:
         notice(f"{usage_words(record['usage'])}.")
-    if coverage := api.run_texts.coverage_line(record["coverage"]):
+    if coverage := api.shown_texts.coverage_line(record["coverage"]):
         notice(coverage)
     next_steps(_NEXT)
     return reached
@@ -214,10 +214,10 @@ async def sem_search(shell: Shell, query: str) -> ShellState:
     show_passages(records)
     next_steps([*_NEXT_PAPERS, "`research <question>` answers from the papers", "`save` saves this list"])
     found = "\n\n".join(
-        f"{number}. {api.run_texts.inert(record['key'])}\n\n   > {api.run_texts.inert(matching_line(record))}"
+        f"{number}. {api.shown_texts.inert(record['key'])}\n\n   > {api.shown_texts.inert(matching_line(record))}"
         for number, record in enumerate(records, 1)
     )
-    draft = ShellDraft("sem-search", f"# Passages near to: {api.run_texts.inert(query)}\n\n{found}\n")
+    draft = ShellDraft("sem-search", f"# Passages near to: {api.shown_texts.inert(query)}\n\n{found}\n")
     return ShellState(_numbers(records), draft, query)
 
 
@@ -296,7 +296,7 @@ async def save(shell: Shell, argument: str) -> ShellState:
         folder = await asyncio.to_thread(path.parent.absolute)
         record = api.run_texts.stored(draft.record)
         saved = await in_thread(api.run_texts.save, record, folder, stem=path.stem, home=home)
-        own = {api.run_texts.inert(line) for line in draft.record["warnings"]}
+        own = {api.shown_texts.inert(line) for line in draft.record["warnings"]}
         for line in saved["warnings"]:
             if line not in own:
                 warning(line)

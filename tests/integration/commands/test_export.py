@@ -54,6 +54,19 @@ def test_an_edited_section_is_exported_as_it_was_edited(
         assert checked.code == 0 and "edited sentence" in checked.err, checked.out
 
 
+def test_a_citation_of_no_paper_in_an_edited_section_is_exported_with_a_warning(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
+    record = citeloom("discussion", exp, "--home", home, "--out", tmp_path, "--json").json
+    file = tmp_path / "discussion.md"
+    sentence = record["text"].split(". ")[1] + "."
+    edited = file.read_text("utf-8").replace(sentence, "I rewrote this sentence and cite [@nosuchkey2020].", 1)
+    file.write_text(edited, "utf-8")
+    done = citeloom("export", file, "--format", "docx", "--home", home)
+    assert done.code == 0 and "[@nosuchkey2020]" in _words(tmp_path / "discussion.docx")
+    assert any(line.startswith("Note: ") and "[@nosuchkey2020]" in line for line in done.err.splitlines()), done.err
+
+
 def test_an_edited_paper_and_a_docx_that_was_edited_since(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:

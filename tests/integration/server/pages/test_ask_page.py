@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from tests.integration.server.pages.conftest import PAPER, QUESTION, Complaints
 from tests.support.event_streams import Gate
@@ -79,6 +79,18 @@ def _has_marker(page: Page) -> bool:
 
 
 @pytest.mark.long
+def test_a_question_that_is_asked_before_the_scripts_are_there_is_asked_once(page: Page, served: ServedProcess) -> None:
+    scripts: list[Route] = []
+    page.route("**/ask.js*", lambda route: scripts.append(route))
+    with page.expect_request("**/ask.js*"):
+        page.goto(served.url, wait_until="commit")
+    ask(page)
+    scripts[0].continue_()
+    answered(page)
+    assert "question=" not in page.url
+    expect(page.locator(".turn")).to_have_count(1)
+
+
 def test_steps_evidence_and_words_appear_before_the_answer_is_complete(
     page: Page, served: ServedProcess, model: FakeOpenAI
 ) -> None:
