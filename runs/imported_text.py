@@ -401,9 +401,9 @@ def _with_prefix(found: re.Match[str], section: EditableSection) -> str:
 
 def _with_authors(found: re.Match[str], section: EditableSection) -> str:
     """A key that is a part of its sentence ("as @lee2022 say") as its authors and a citation, if the run has it."""
-    papers = {item["key"]: item for item in section.record["references"]}
     if found["group"] or not any(item.key == found["key"] for item in section.evidence):
         return found[0]
+    papers = {item["key"]: item for item in section.record["references"]}
     named = papers.get(found["key"], {"title": "", "authors": (), "year": None})
     name = in_text_name(Paper(found["key"], named["title"], tuple(named["authors"]), named["year"]))
     place = f", {found['place']}" if found["place"] else ""
