@@ -65,6 +65,7 @@ _NOTE = re.compile(r"(?m)^\[\^(?P<number>\d{1,6})\]:(?P<words>[^\n]*+(?:\n(?:[ ]
 _NOTED = re.compile(r"(?P<sign>[.,;:!?]?)(?P<numbers>(?:\[\^\d{1,6}\])++)")
 _CITING = re.compile("[ ;,]*(?:\ue300\\d{1,6}\ue301|\\[(?P<keys>@[^\\[\\]]*+)\\])")
 _LATEX_FIGURE = re.compile(r"\\begin\{figure\}(?:(?!\\begin\{figure\}).)*?\\end\{figure\}", re.DOTALL)
+_OWN_LABEL = re.compile(r"\\label\{fig:\d+\}")  # of an exported figure
 _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
 _UNPARTED = re.compile(r"(@[^\s;,\[\]@]{1,200}+)\s(?=pp?\.|in section)")  # the key and the place of LaTeX's citation
 _LABEL = re.compile(r"\[\\\[([\w:.-]{1,100})\\\]\]\(#\1\)")  # a \ref as pandoc writes it; stays one as a formula
@@ -160,6 +161,8 @@ def read_latex(source: str, preamble: str = "") -> EditedDocument:
     """
     source = f"{preamble}\\begin{{document}}\n{source}\n\\end{{document}}" if preamble else source
     latex, notices = with_words_of_commands(latex_without_figures(source))
+    own = (figure for figure in _LATEX_FIGURE.findall(source) if not _OWN_LABEL.search(figure))
+    notices += [f"A figure, not taken over: {' '.join(figure.split())[:200]}" for figure in own]
     markdown = _LABEL.sub(r"$\\ref{\1}$", _as_markdown(latex.encode(), "latex"))
     document = _without_references(_with_keys(_UNPARTED.sub(r"\1, ", markdown)))
     return replace(document, text=_ESCAPED.sub(r"\1", document.text), notices=notices)

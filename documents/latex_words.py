@@ -57,6 +57,7 @@ def with_words_of_commands(latex: str) -> tuple[str, list[str]]:
             name, arguments = command["name"], list(_arguments(content[command.end() :]))
             said = [words for words in arguments if _WORD.search(words) and "=" not in words]
             if name in _REMARKS and any(words in body for words in said):
+                body = body.replace(f" {content}", "")
                 notices[f"A remark, not taken over: {close_gaps(' '.join(said))[:_SHOWN]}"] = None
             elif content in body and (said or name in _FIRST_ARGUMENTS):
                 kept = said[: _FIRST_ARGUMENTS.get(name, len(said))]
