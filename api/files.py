@@ -344,7 +344,7 @@ async def async_tex(
 
         def take(section: TexSection, theirs: str) -> TexSection:
             try:
-                document = replace(read_latex(theirs), mark=f"{section.run} {section.kind}")
+                document = replace(read_latex(theirs, project.definitions), mark=f"{section.run} {section.kind}")
             except PandocError as error:
                 raise InputError(f"{section.kind}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
             project.notices.extend(keep_imported(session, place, document)["warnings"])

@@ -79,6 +79,8 @@ async def asearch(
 
 def passage_records(library: Library, query: str, hits: Sequence[Hit]) -> list[FoundPassage]:
     """The records of passages, each showing a sentence that no earlier one shows; blocks."""
+    if not hits:
+        return []  # a library without papers has no index of words either
     said: dict[str, set[str]] = {}
     sentences: list[str] = []
     statuses = publication_statuses(library, [hit.paper for hit in hits])

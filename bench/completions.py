@@ -15,7 +15,7 @@ import shutil
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import quantiles
@@ -45,10 +45,15 @@ def _key(identifier: str) -> str:
 
 def from_citances(folder: Path, dois: dict[str, str], files: dict[str, str]) -> Iterator[CitingSentence]:
     """The sentences of `manubot-citances`; their works are the abstracts beside them, or papers of the corpus."""
+    titled: dict[str, set[str]] = defaultdict(set)
+    works = [json.loads(line) for line in (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
+    for work in works:  # some are there by two addresses, of which a library keeps one
+        titled[work["title"].casefold()].add(_key(work["_id"]))
+    same = {key: keys for keys in titled.values() for key in keys}
     cited: dict[str, set[str]] = defaultdict(set)
     for line in (folder / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         query, work, _ = line.split("\t")
-        cited[query].update([_key(work), *([dois[work.casefold()]] if work.casefold() in dois else [])])
+        cited[query].update(same[_key(work)], [dois[work.casefold()]] if work.casefold() in dois else [])
     for line in (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines():
         record = json.loads(line)
         keys = frozenset(cited[record["_id"]])
@@ -68,7 +73,8 @@ def from_corpus(papers: Path, dois: dict[str, str]) -> Iterator[CitingSentence]:
             if keys:
                 seen.update((file.stem, key) for key in keys)
                 place = sentence_at(text, *mark.span(), ".md")
-                yield CitingSentence(place.text, place.before, frozenset(keys), file.stem)
+                copies = {_key(doi) for doi, key in dois.items() if key in keys}
+                yield CitingSentence(place.text, place.before, frozenset(keys | copies), file.stem)
 
 
 def prepare(home: Path, cache: Path, shared: Path) -> None:
@@ -101,16 +107,20 @@ def measure(cache: Path, shared: Path, show: bool) -> None:
         *from_corpus(shared / "corpus/papers", dois),
     ]
     with open_library(cache / "home", settings=Settings()) as library:
-        run_async(_measure(library, sentences, show))
+        run_async(_measure(library, sentences, {key: _key(doi) for doi, key in dois.items()}, show))
 
 
-async def _measure(library, sentences: Sequence[CitingSentence], show: bool) -> None:  # type: ignore[no-untyped-def]
+async def _measure(  # type: ignore[no-untyped-def]
+    library, sentences: Sequence[CitingSentence], copies: Mapping[str, str], show: bool
+) -> None:
+    """`copies` are the keys that the abstracts of papers of the corpus have."""
     found: dict[str, list[bool]] = defaultdict(list)
     completions, hovers = [], []
     await asuggest_citations(library, "The first search loads the model.")
     for item in sentences:
+        without = (item.source, copies.get(item.source, ""))
         begun = time.perf_counter()
-        papers = (await asuggest_citations(library, item.text, before=item.before, without=(item.source,)))["papers"]
+        papers = (await asuggest_citations(library, item.text, before=item.before, without=without))["papers"]
         completions.append(time.perf_counter() - begun)
         keys = [paper["key"] for paper in papers]
         hit = bool(item.cited.intersection(keys))

@@ -1,9 +1,10 @@
-"""Which sentences a changed library makes worth another look: `python -m bench.living [--cache FOLDER] [--year YEAR]`.
+"""Which sentences a changed library makes worth another look: `python -m bench.living [--year YEAR] [--skip 1]`.
 
 The 57 papers of the shared corpus are halved by year and ingested **without their abstracts**. The sentences of a text
-are every third sentence of those abstracts: what a paper's own authors say that it shows, in other words than those of
-its body. On the older half each sentence cites the passage that the cross-encoder puts first among the 12 nearest of
-the older half, as a text written then would. Then the newer half is added. No chat model is asked.
+are every third sentence of those abstracts (`--skip`: another third): what a paper's own authors say that it shows, in
+other words than those of its body. On the older half each sentence cites the passage that the cross-encoder puts first
+among the 12 nearest of the older half, as a text written then would. Then the newer half is added. No chat model is
+asked.
 
 Labels do not come from the code that is measured:
 
@@ -14,7 +15,7 @@ Labels do not come from the code that is measured:
 
 Recall is the share of these sentences that `compare_text` names; the share of controls that it names is the price.
 `--calls` counts, with a fake server, the requests of a question and a section on the older half, of their comparison
-after the newer half was added, and of writing both anew.
+after the newer half was added, and of writing both anew; `--question`, `--experiment` and `--section` choose others.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _QUESTION = "How can the genomic content of microbial communities be inferred?"
 _MARKUP = re.compile(r"\[@[^\]]*\]|\*+|\[[^\]]*\]\([^)]*\)")
 
 
-def corpus(shared: Path) -> tuple[dict[str, str], dict[str, int], dict[str, list[str]]]:
+def corpus(shared: Path, skip: int) -> tuple[dict[str, str], dict[str, int], dict[str, list[str]]]:
     """The papers without their abstracts, their years, and the sentences of the abstracts, by key."""
     bib = (shared / "corpus/library.bib").read_text("utf-8")
     years = {
@@ -68,7 +69,7 @@ def corpus(shared: Path) -> tuple[dict[str, str], dict[str, int], dict[str, list
         texts[file.stem] = _ABSTRACT.sub("", text, count=1)
         plain = " ".join(_MARKUP.sub(" ", abstract["words"]).split()) if abstract else ""
         found = [plain[start:end] for start, end in sentence_spans(plain)]
-        said[file.stem] = [sentence for sentence in found if len(sentence.split()) >= _FEWEST_WORDS][::_EVERY]
+        said[file.stem] = [sentence for sentence in found if len(sentence.split()) >= _FEWEST_WORDS][skip::_EVERY]
     return texts, years, said
 
 
@@ -77,11 +78,10 @@ def odds(query: str, texts: list[str]) -> Any:
     return np.log(sure / (1 - sure))
 
 
-async def recall(cache: Path, shared: Path, show: bool, middle: int, nearest: list[int]) -> None:
-    texts, years, said = corpus(shared)
-    middle = middle or sorted(years[key] for key in texts)[len(texts) // 2]
-    older = {key for key in texts if years[key] < middle}
-    newer = texts.keys() - older
+async def libraries(
+    cache: Path, shared: Path, texts: dict[str, str], newer: set[str], middle: int
+) -> tuple[Path, Path]:
+    """The library of all papers, and that of the older ones, made once."""
     folder, home, before_it = cache / "papers", cache / "home", cache / f"older-{middle}"
     if not home.exists():
         folder.mkdir(parents=True)
@@ -93,6 +93,18 @@ async def recall(cache: Path, shared: Path, show: bool, middle: int, nearest: li
         shutil.copytree(home, before_it)
         async with aopen_library(before_it) as library:
             await aremove_papers(library, sorted(newer))
+    return home, before_it
+
+
+async def recall(given: argparse.Namespace) -> None:
+    texts, years, said = corpus(given.shared, given.skip)
+    middle = given.year or sorted(years[key] for key in texts)[len(texts) // 2]
+    older = {key for key in texts if years[key] < middle}
+    newer = texts.keys() - older
+    home, before_it = await libraries(given.cache, given.shared, texts, newer, middle)
+    if given.calls:
+        await calls(given, before_it)
+        return
     async with aopen_library(before_it) as library:
         sections, origin, cited = await written(library, said)
         before = {key: record.paper.content_hash for key, record in library.library.records().items()}
@@ -101,9 +113,9 @@ async def recall(cache: Path, shared: Path, show: bool, middle: int, nearest: li
         for position, (key, sentence) in enumerate(origin):
             if key in newer and await is_clear(library, sentence, cited[position].quote, newer):
                 clear.add(position)
-        for hits in nearest:
+        for hits in given.nearest:
             text_updating._HITS = hits  # type: ignore[misc]  # a constant of the product
-            await compare(library, sections, origin, cited, before, clear, older, show)
+            await compare(library, sections, origin, cited, before, clear, older, given.show)
 
 
 async def compare(
@@ -155,7 +167,7 @@ async def is_clear(library: Any, sentence: str, cited: str, newer: Any) -> bool:
     return hits[best].chunk.key in newer and scores[best] - scores[-1] >= _CLEAR
 
 
-async def calls(cache: Path, shared: Path, older: Path) -> None:
+async def calls(given: argparse.Namespace, older: Path) -> None:
     """Requests of texts on the older half, of their comparison with the whole library, and of writing them anew."""
     checking, librarian = CheckingModel(), Librarian()
 
@@ -163,24 +175,24 @@ async def calls(cache: Path, shared: Path, older: Path) -> None:
         claims = "Sentences to judge" in str(body["messages"]) or "P1" in json.dumps(body.get("response_format") or {})
         return (checking if claims else librarian)(body)
 
-    home = cache / "calls"
+    home = given.cache / "calls"
     shutil.rmtree(home, ignore_errors=True)
     shutil.copytree(older, home)
-    experiment = json.loads((shared / "experiments/optimizer_choice_lasso.json").read_text("utf-8"))
+    experiment = json.loads((given.shared / f"experiments/{given.experiment}.json").read_text("utf-8"))
     with FakeOpenAI(behaviour=answer) as server:
         settings = Settings(chat_model="fake", chat_base_url=server.base_url, chat_api_key="k", score_threshold=0)
-        papers = sorted((cache / "papers").glob("*.md"))
+        papers = sorted((given.cache / "papers").glob("*.md"))
 
         async def write(fresh: bool) -> int:
             began = len(server.requests)
             async with aopen_library(home, settings=settings) as library:
-                await aresearch(library, _QUESTION, fresh=fresh)
-                await awrite_section(library, "discussion", experiment, fresh=fresh)
+                await aresearch(library, given.question, fresh=fresh)
+                await awrite_section(library, given.section, experiment, fresh=fresh)
             return len(server.requests) - began
 
         first = await write(False)
         async with aopen_library(home, settings=settings) as library:
-            await aingest(library, papers, bib=shared / "corpus/library.bib")
+            await aingest(library, papers, bib=given.shared / "corpus/library.bib")
             began = len(server.requests)
             found = await aupdate_texts(library)
             update = len(server.requests) - began
@@ -200,11 +212,11 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="print the clear sentences that were not named")
     parser.add_argument("--year", type=int, default=0, help="where to split (the median)")
     parser.add_argument("--nearest", type=int, nargs="+", default=[text_updating._HITS], help="passages to compare")
-    given = parser.parse_args()
-    if given.calls:
-        asyncio.run(calls(given.cache, given.shared, next(given.cache.glob("older-*"))))
-    else:
-        asyncio.run(recall(given.cache, given.shared, given.show, given.year, given.nearest))
+    parser.add_argument("--skip", type=int, default=0, help="sentences before the first, of every three")
+    parser.add_argument("--question", default=_QUESTION, help="of --calls")
+    parser.add_argument("--experiment", default="optimizer_choice_lasso", help="of --calls")
+    parser.add_argument("--section", default="discussion", help="of --calls")
+    asyncio.run(recall(parser.parse_args()))
 
 
 if __name__ == "__main__":

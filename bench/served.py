@@ -2,6 +2,9 @@
 
 The model takes 20 ms for each call. Measured are the time to the first event, the events in a second, and what readers
 that take nothing cost the others. Errors, the slowest conversation and the memory of the server are reported as a line.
+
+`python -m bench.served HOME 1000` has that many conversations with a server on this home, twenty at once, and prints
+its memory after every hundred.
 """
 
 from __future__ import annotations
@@ -25,11 +28,13 @@ import httpx
 from bench.measure import Row, row_of
 from bench.papers import ROOT
 from bench.server import serving
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 
 AT_ONCE = 50
 STALLED = 10
 DELAY = 0.02  # seconds of the model
+GROUP, REPORTED = 20, 100  # conversations at once, and after how many the memory is printed
 BESIDE_STALLED = 1.2  # most that readers which take nothing may cost
 _SSE = {"Accept": "text/event-stream"}
 
@@ -192,3 +197,18 @@ def _echo(file: Path, events: list[tuple[str, str]]) -> Iterator[str]:
         process.kill()
         process.wait()
         file.unlink(missing_ok=True)
+
+
+async def _grow(home: Home, total: int) -> None:
+    """Print the memory of a server while it has so many conversations."""
+    with serving(0, librarian=True) as model, _citeloom(home, model) as (url, process):
+        failed = 0
+        for done in range(0, total, GROUP):
+            if done % REPORTED == 0:
+                print(f"{done} conversations, {failed} failed: {_memory(process, 'VmRSS')} MiB", flush=True)
+            failed += sum(not stream.complete for stream in await _conversations(url, GROUP, f"after {done}"))
+        print(f"{total} conversations, {failed} failed: {_memory(process, 'VmRSS')} MiB")
+
+
+if __name__ == "__main__":
+    asyncio.run(_grow(FolderHome(Path(sys.argv[1])), int(sys.argv[2])))

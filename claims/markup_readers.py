@@ -70,7 +70,9 @@ def read_manuscript(path: Path, text: str | None = None) -> Manuscript:
 
 def read_markdown(path: str, source: str) -> Manuscript:
     """Read the source of a markdown file."""
-    prose = Manuscript("md", [Path(path).name], [source], labels=_MARKDOWN["labelled"].findall(source))
+    cells = (own or given for own, given in _MARKDOWN["cell"].findall(source))
+    labels = [*_MARKDOWN["labelled"].findall(source), *cells]
+    prose = Manuscript("md", [Path(path).name], [source], labels=labels)
     prose.uncaptioned.update(
         figure=len(_MARKDOWN["image"].findall(source)), table=len(_MARKDOWN["table_rule"].findall(source))
     )

@@ -103,7 +103,7 @@ class ClaimChecker:
         """The nearest passages of other papers, with the sentences to show; unjudged, only those that are near."""
         query = claim_query(text, before)
         found = await passages_elsewhere(self.library, query, without, self.options)
-        if self.judge is None:
+        if found and self.judge is None:
             is_near = await asyncio.to_thread(nearness_to, self.library, query, NEAR_PASSAGE)
             found = [item for item in found if is_near(item.chunk.text, item.cosine)]
         return choose_sentences(text, found, _ELSEWHERE_TOKENS)

@@ -21,6 +21,7 @@ from xml.etree.ElementTree import Element
 
 from ..errors import InputError
 from ..plurals import counted
+from .latex_words import with_words_of_commands
 from .pandoc import PandocError, pandoc
 from .safe_files import MAIN_PARTS, FileRefusedError, open_office, read_part, read_regular
 from .sandbox import CallLimits, SandboxError, sandboxed
@@ -41,6 +42,7 @@ _TEMPLATE: Final = "$if(abstract)$\n# Abstract\n\n$abstract$\n\n$endif$\n$body$\
 EXPORTED_SUFFIXES: Final = (*SUFFIXES, ".html")
 _MARKED: Final = re.compile(rf"{MARK}: ([\w-]{{1,80}}(?: [a-z_]{{1,40}})?)")
 _W: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_SAID: Final = frozenset({_W + "t", _W + "tab", _W + "br"})
 _TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _FORMULA: Final = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}object"
@@ -64,6 +66,7 @@ _NOTED = re.compile(r"(?P<sign>[.,;:!?]?)(?P<names>(?:\[\^[^\s\[\]^]{1,80}\])++)
 _NOTE_NAME = re.compile(r"\[\^([^\[\]]+)\]")
 _CITING = re.compile("[ ;,]*(?:\ue300\\d{1,6}\ue301|\\[(?P<keys>@[^\\[\\]]*+)\\])")
 _LATEX_FIGURE = re.compile(r"\\begin\{figure\}(?:(?!\\begin\{figure\}).)*?\\end\{figure\}", re.DOTALL)
+_OWN_LABEL = re.compile(r"\\label\{fig:\d+\}")  # of an exported figure
 _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
 _UNPARTED = re.compile(r"(@[^\s;,\[\]@]{1,200}+)\s(?=pp?\.|in section)")  # the key and the place of LaTeX's citation
 _LABEL = re.compile(r"\[\\\[([\w:.-]{1,100})\\\]\]\(#\1\)")  # a \ref as pandoc writes it; stays one as a formula
@@ -152,11 +155,18 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
     return document
 
 
-def read_latex(source: str) -> EditedDocument:
-    """What LaTeX says, without figures and references; blocks. Raises `PandocError`."""
-    markdown = _LABEL.sub(r"$\\ref{\1}$", _as_markdown(latex_without_figures(source).encode(), "latex"))
+def read_latex(source: str, preamble: str = "") -> EditedDocument:
+    """What LaTeX says, without figures and references, by the commands that a preamble defines; blocks.
+
+    Raises `PandocError`.
+    """
+    source = f"{preamble}\\begin{{document}}\n{source}\n\\end{{document}}" if preamble else source
+    latex, notices = with_words_of_commands(latex_without_figures(source))
+    own = (figure for figure in _LATEX_FIGURE.findall(source) if not _OWN_LABEL.search(figure))
+    notices += [f"A figure, not taken over: {' '.join(figure.split())[:200]}" for figure in own]
+    markdown = _LABEL.sub(r"$\\ref{\1}$", _as_markdown(latex.encode(), "latex"))
     document = _without_references(_with_keys(_UNPARTED.sub(r"\1, ", markdown)))
-    return replace(document, text=_ESCAPED.sub(r"\1", document.text))
+    return replace(document, text=_ESCAPED.sub(r"\1", document.text), notices=notices)
 
 
 def _without_references(document: EditedDocument) -> EditedDocument:
@@ -230,7 +240,8 @@ def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
             parts["word/styles.xml"] = _CAPTION_STYLE.sub(rb"\1Own caption", styles)
         comments = read_part(archive, "word/comments.xml") if kind == ".docx" else b""
         for comment in _parsed(comments).iter(_W + "comment") if comments else ():
-            said = " ".join("".join(one.text or "" for one in comment.iter(_W + "t")).split())
+            lines = ("".join(one.text or " " for one in line.iter() if one.tag in _SAID) for line in comment)
+            said = " ".join(" ".join(lines).split())
             _comment(comment.get(_W + "author", ""), said, found)
         properties = read_part(archive, "docProps/custom.xml" if kind == ".docx" else "meta.xml")
         marked = re.search(rb'name="%b"[^<>]{0,200}>(?:<vt:lpwstr>)?([\w -]{1,130})<' % MARK.encode(), properties)
@@ -259,23 +270,30 @@ def _parsed(xml: bytes) -> Element:
 def _simplify_word(root: Element, found: EditedDocument, reject: bool) -> None:
     gone, kept = ("ins", "del") if reject else ("del", "ins")
     moved = {"ins": "moveTo", "del": "moveFrom"}
-    for parent in list(root.iter()):
+    changes = {_W + name for name in (*moved, *moved.values())}
+    for parent in reversed(list(root.iter())):  # a change within another one first
         for child in list(parent) if parent.tag not in (_W + "rPr", _W + "trPr") else ():
-            if child.tag in {_W + name for name in (*moved, *moved.values())}:
+            if child.tag in changes:
                 found.changes += 1
                 place = list(parent).index(child)
                 parent[place : place + 1] = list(child) if child.tag in (_W + kept, _W + moved[kept]) else []
     if reject:  # deleted text stands again
         for one in root.iter():
             one.tag = {_W + "delText": _W + "t", _W + "delInstrText": _W + "instrText"}.get(one.tag, one.tag)
+    marks = [(mark, one) for mark in root.iterfind(f".//{_W}pPr/{_W}rPr") for one in mark if one.tag in changes]
+    found.changes += len(marks) + sum(one.tag in changes for row in root.iter(_W + "trPr") for one in row)
     for parent in list(root.iter()):  # a paragraph whose end was deleted continues in the next
         for one, following in zip(list(parent), list(parent)[1:], strict=False):
             ended = one.find(f"{_W}pPr/{_W}rPr/{_W}{gone}") if one.tag == following.tag == _W + "p" else None
             if ended is not None:
-                found.changes += 1
                 style = following.find(_W + "pPr")
                 following[int(style is not None) : int(style is not None)] = [c for c in one if c.tag != _W + "pPr"]
                 parent.remove(one)
+        for row in parent.findall(_W + "tr"):
+            if row.find(f"{_W}trPr/{_W}{gone}") is not None:
+                parent.remove(row)
+    for mark, one in marks:  # pandoc would accept it
+        mark.remove(one)
     opened: list[_OpenField] = []
     for run in [one for one in root.iter() if one.tag in (_W + "r", _W + "fldSimple")]:
         if run.tag == _W + "fldSimple":
@@ -342,7 +360,7 @@ def _events(element: Element) -> Iterator[tuple[Element | None, _Slot | None]]:
 
 
 def _simplify_writer(root: Element, found: EditedDocument, reject: bool) -> None:
-    deleted: dict[str, str] = {}
+    deleted: dict[str, list[Element]] = {}
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag == _TEXT + "tracked-changes":
@@ -350,9 +368,7 @@ def _simplify_writer(root: Element, found: EditedDocument, reject: bool) -> None
                     found.changes += 1
                     name = region.get(_TEXT + "id", "") or region.get(f"{_XML}id", "")
                     removal = region.find(_TEXT + "deletion")
-                    removed = [] if removal is None else list(removal)
-                    paragraphs = [one for one in removed if one.tag in (_TEXT + "p", _TEXT + "h")]
-                    deleted[name] = " ".join("".join(one.itertext()) for one in paragraphs)
+                    deleted[name] = [] if removal is None else [*_paragraphs(removal)]
             elif child.tag == _OFFICE + "annotation":
                 remark = " ".join(" ".join("".join(one.itertext()) for one in child.iter(_TEXT + "p")).split())
                 _comment(child.findtext(_DC + "creator", ""), remark, found)
@@ -366,6 +382,14 @@ def _simplify_writer(root: Element, found: EditedDocument, reject: bool) -> None
                     child.set(_LINKED, folder.rstrip("/"))
                 continue
             _drop(parent, child)
+    for parent in list(root.iter()) if reject else ():  # deleted text stands again
+        for place, child in enumerate(parent):
+            if child.tag == _TEXT + "change":
+                parent[place] = back = Element(_TEXT + "span")
+                back.extend(deleted.get(child.get(_TEXT + "change-id", ""), ()))
+                for one in back[:-1]:
+                    one.tail = " "
+                back.tail = child.tail
     inside: dict[str, list[_Slot]] = {}
     inserted: set[str] = set()
     for element, slot in _events(root):
@@ -378,9 +402,7 @@ def _simplify_writer(root: Element, found: EditedDocument, reject: bool) -> None
             continue
         assert element is not None
         name, change = element.get(_TEXT + "name", ""), element.get(_TEXT + "change-id", "")
-        if element.tag == _TEXT + "change" and reject:
-            element.tail = deleted.get(change, "") + (element.tail or "")
-        elif element.tag == _TEXT + "change-start":
+        if element.tag == _TEXT + "change-start":
             inserted.add(change)
         elif element.tag == _TEXT + "change-end":
             inserted.discard(change)
@@ -388,7 +410,19 @@ def _simplify_writer(root: Element, found: EditedDocument, reject: bool) -> None
             inside[name] = []
             element.tag = _TEXT + "soft-page-break"  # pandoc would show the name
         elif element.tag == _TEXT + "reference-mark-end" and name in inside:
-            _hold(name, inside.pop(name) or [_Slot(element, "tail")], found)
+            shown = inside.pop(name) or [_Slot(element, "tail")]
+            if not (inserted and reject):
+                _hold(name, shown, found)
+
+
+def _paragraphs(removal: Element) -> Iterator[Element]:
+    """The paragraphs of a deletion, as spans of text."""
+    for child in removal:
+        if child.tag not in (_TEXT + "p", _TEXT + "h"):
+            yield from _paragraphs(child) if child.tag != _OFFICE + "change-info" else ()
+            continue
+        child.tag, child.attrib, child.tail = _TEXT + "span", {}, ""
+        yield child
 
 
 def _drop(parent: Element, child: Element) -> None:

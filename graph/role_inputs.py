@@ -24,6 +24,8 @@ from .state import ResearchState, RunState, SectionState, own_coverage, own_quer
 
 SECTION_LENGTH: Final[Mapping[Depth, int]] = {"brief": 250, "standard": 500, "thorough": 900}  # words
 _FEW: Final = 2  # findings of a need that are shown even when they are weak
+_SPECIFIC: Final = 0.8  # at or above this score, a finding meets a part of its need
+_BEYOND: Final = 1.5  # times as many findings of a need as usual, of specific ones
 
 
 async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]:
@@ -140,9 +142,10 @@ def visible_evidence(state: RunState) -> list[dict[str, Any]]:
 def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: Session) -> list[dict[str, Any]]:
     """The evidence that planner and writer see: for each need its best strong findings, up to the configured number.
 
-    Weak findings are shown only for a need with few strong ones, and near misses only if there are no others.
-    Cells of tables, what a person pinned, and evidence that a conversation recalls or earlier sections of a paper
-    offer, are always kept. Without a chat model as reader all evidence is shown.
+    Specific findings beyond that number are shown up to half of it. Weak findings are shown only for a need with few
+    strong ones, and near misses only if there are no others. Cells of tables, what a person pinned, and evidence that a
+    conversation recalls or earlier sections of a paper offer, are always kept. Without a chat model as reader all
+    evidence is shown.
     """
     if "reader" in session.extractive:
         return list(records)
@@ -161,8 +164,10 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
     for need in dict.fromkeys(record["need"] for record in useful):
         serving = sorted((item for item in useful if item["need"] == need), key=worth, reverse=True)
         strong = sum(item["llm_score"] >= STRONG for item in serving)
-        most = min(session.settings.top_k_final, max(strong, _FEW))
-        shown.update(item["id"] for item in serving[:most])
+        usual = session.settings.top_k_final
+        shown.update(item["id"] for item in serving[: min(usual, max(strong, _FEW))])
+        specific = [item["id"] for item in serving if item["llm_score"] >= _SPECIFIC]
+        shown.update(specific[: int(_BEYOND * usual)])
     return [record for record in records if record["id"] in shown]
 
 

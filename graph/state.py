@@ -208,9 +208,10 @@ def number_evidence(
 
 def evidence_key(record: Mapping[str, Any]) -> str:
     """A key for the words of evidence: chunk ids shift in an edited paper, and a chunk may hold several findings."""
-    words = [(record["start"], record["end"])]
-    words += [(span["start"], span["end"]) for span in record["more"] if span["chunk_id"] == record["chunk_id"]]
-    places = ",".join(f"{start}-{end}" for start, end in words)
+    first = record["chunk_id"]
+    spans = [{"chunk_id": first, "start": record["start"], "end": record["end"]}, *record["more"]]
+    chunks = ("" if span["chunk_id"] == first else f"{span['chunk_id']} " for span in spans)
+    places = ",".join(f"{name}{span['start']}-{span['end']}" for name, span in zip(chunks, spans, strict=True))
     return f"{record['chunk_id']} {record['chunk_hash'][:16]} {places}"
 
 

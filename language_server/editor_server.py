@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +21,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
 from ..api import checking, library_papers, messages, results
-from ..api.citing import ReadText, anearest_words, asuggest_citations, sentence_at
+from ..api.citing import ReadText, anearest_words, aread_text, asuggest_citations, sentence_at
 from ..errors import CiteloomError
 from .checked_texts import (
     CheckedText,
@@ -170,9 +170,13 @@ class CitationServer(LanguageServer):
         cited = cited_at(document.source, document.place(position), document.suffix) if document else None
         return (document, cited) if document and cited else None
 
-    def _read(self, document: ManuscriptDocument) -> ReadText | None:
-        checked = self._checked.get(document.uri)
-        return checked.read if checked else None
+    async def _read(self, session: Session, document: ManuscriptDocument) -> ReadText | None:
+        """The text as it was checked last, else as it is; None if it cannot be read."""
+        if checked := self._checked.get(document.uri):
+            return checked.read
+        with suppress(CiteloomError):  # its check says so
+            return await aread_text(session, document.file, document.source)
+        return None
 
     def _opened(self, params: lsp.DidOpenTextDocumentParams) -> None:
         self._retry()
@@ -279,7 +283,7 @@ class CitationServer(LanguageServer):
         typed = open_citation(source, place, document.suffix)
         if typed is None or (session := await self._session()) is None:
             return None
-        read = self._read(document)
+        read = await self._read(session, document)
         sentence = await asyncio.to_thread(sentence_at, source, *typed.whole, document.suffix)
         most = _OFFERED_BY_PREFIX if typed.prefix else _OFFERED
         without = [read.paper_of(key) if read else key for key in typed.keys]
@@ -302,7 +306,8 @@ class CitationServer(LanguageServer):
         if found is None or (session := await self._session()) is None:
             return None
         document, cited = found
-        read, span, source = self._read(document), document.range(cited.start, cited.end), document.source
+        span, source = document.range(cited.start, cited.end), document.source
+        read = await self._read(session, document)
         paper = await paper_of(session, read, cited.key)
         if not paper:
             entry = read.references.entries.get(read.entry_of(cited.key)) if read else None
@@ -325,7 +330,7 @@ class CitationServer(LanguageServer):
         if found is None or (session := await self._session()) is None:
             return None
         document, cited = found
-        read, places = self._read(document), list[lsp.Location]()
+        read, places = await self._read(session, document), list[lsp.Location]()
         if paper := await paper_of(session, read, cited.key):
             sentence = await asyncio.to_thread(sentence_at, document.source, *cited.whole, document.suffix)
             for near in await anearest_words(session, sentence.text or paper, paper):
@@ -378,9 +383,17 @@ class CitationServer(LanguageServer):
         span = document.place(params.range.start), document.place(params.range.end)
         return await code_actions(session, document, checked, span, params.context.diagnostics, self.workspace)
 
-    def _symbols(self, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
-        document, checked = self._document(params.text_document.uri), self._checked.get(params.text_document.uri)
-        return symbols(document, checked) if document and checked and checked.version == document.version else []
+    async def _symbols(self, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
+        """The claims of a text as it is now: an editor does not ask again when a check has ended."""
+        uri = params.text_document.uri
+        document, session = self._document(uri), await self._session()
+        if document is None or session is None or await asyncio.to_thread(_is_paper, session, document.file):
+            return []
+        checked = self._checked.get(uri)
+        if checked is None or checked.version != document.version:
+            found = await check_document(session, document, _CHEAP, 0)
+            checked = keep_verdicts(found, checked) if checked else found
+        return symbols(document, checked)
 
     def _prepare_rename(self, params: lsp.PrepareRenameParams) -> lsp.Range | None:
         found = self._key_at(params.text_document.uri, params.position)
@@ -388,7 +401,7 @@ class CitationServer(LanguageServer):
             return None
         return found[0].range(found[1].start, found[1].end)
 
-    def _rename(self, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+    async def _rename(self, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
         """A key under another name in the text, in the files that it includes, and in its `.bib` files."""
         found = self._key_at(params.text_document.uri, params.position)
         if found is None or found[1].key.isdecimal():
@@ -397,7 +410,8 @@ class CitationServer(LanguageServer):
         if not name or any(sign.isspace() or sign in "{}[](),;@\\\"'#%~" for sign in name):
             self._say(f"{messages.shorten(name)!r} cannot be a key: choose letters, digits, and signs such as : . _ -")
             return None
-        read = self._read(document)
+        session = await self._session()
+        read = await self._read(session, document) if session else None
         folder = document.file.parent
         included = [folder / each for each in read.manuscript.files[1:]] if read else []
         texts = [document, *(text for file in included if (text := document_of(file, self.workspace)))]

@@ -207,7 +207,9 @@ def cited_keys(text: str, suffix: str) -> Iterator[CitedKey]:
             if name in ("keys", "listed"):
                 for key in _IN_GROUP[suffix].finditer(found):
                     if name == "listed" or suffix != ".org" or found[key.start() - 1 : key.start()] == "@":
-                        yield CitedKey(key[0], start + key.start(), start + key.end(), match.span())
+                        key_text = key[0] if suffix == ".tex" else key[0].rstrip(".:-")
+                        first = start + key.start()
+                        yield CitedKey(key_text, first, first + len(key_text), match.span())
                 continue
             key_text = found.rstrip(".,:;?!-") if name == "bare" else found
             if not _CROSS.match(key_text):

@@ -29,6 +29,7 @@ from ..citations.markers import MARKER, marker_ids, sentences
 from ..documents import Evidence, Paper
 from ..documents.edited_documents import HELD, EditedDocument, read_edited
 from ..documents.marker_escaping import as_written
+from ..documents.paper_names import in_text_name
 from ..documents.plain_text import plain_text
 from ..documents.safe_files import FileRefusedError
 from ..errors import InputError
@@ -46,6 +47,10 @@ _BRACKET: Final = re.compile(r"\(([^()]{4,300})\)")
 _PREFIXED: Final = re.compile(
     r"\s?\[(?P<before>(?=[^\[\]@]{0,200}[^\W\d_])[^\[\]@;]{1,200}[^\[\]@;\s])\s{0,20}(?P<cited>@[^\[\]]{1,400})\]"
 )
+_NARRATIVE: Final = re.compile(
+    r"(?P<group>\[[^\[\]]{0,400}\])|(?<![\w@/.-])@(?P<key>\w[\w:./-]{0,200}(?<=\w))(?: \[(?P<place>[^\[\]@]{1,200})\])?"
+)
+_CITED_KEY: Final = re.compile(r"(?<![\w@/.-])@\w[\w:./-]{0,200}(?<=\w)")
 _LOCATING: Final = frozenset({"al", "and", "et", "p", "page", "pages", "pp"})
 _SIGNS: Final = str.maketrans(
     {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " ", "\u2011": "-"}
@@ -345,9 +350,11 @@ def _with_markers(item: _Incoming, old: int, made: ImportedSection, *, same: boo
         return f"\ue300{number}\ue301"
 
     words = HELD.sub(lambda found: hold(found[1]), item.text)
+    words = _NARRATIVE.sub(lambda found: _with_authors(found, section), words)
     words = _BRACKET.sub(lambda found: _by_names(found, section), words)
     words = _PREFIXED.sub(lambda found: _with_prefix(found, section), words)
     marked, typed = section.marked(words, old, sure=same)
+    made.unknown += _CITED_KEY.findall(marked)
     return HELD.sub(lambda found: held.get(found[1], ""), marked), typed or ([item.text] if held else [])
 
 
@@ -390,6 +397,17 @@ def _with_prefix(found: re.Match[str], section: EditableSection) -> str:
     pages = [str(page) for work in works for page in sorted(work.pages) if (work.key, page) not in known]
     placed = f" (p. {', '.join(pages)})" if pages else ""
     return f", {found['before']} [{found['cited']}]{placed}" if works else found[0]
+
+
+def _with_authors(found: re.Match[str], section: EditableSection) -> str:
+    """A key that is a part of its sentence ("as @lee2022 say") as its authors and a citation, if the run has it."""
+    if found["group"] or not any(item.key == found["key"] for item in section.evidence):
+        return found[0]
+    papers = {item["key"]: item for item in section.record["references"]}
+    named = papers.get(found["key"], {"title": "", "authors": (), "year": None})
+    name = in_text_name(Paper(found["key"], named["title"], tuple(named["authors"]), named["year"]))
+    place = f", {found['place']}" if found["place"] else ""
+    return f"{name} [@{found['key']}{place}]"
 
 
 def _by_names(found: re.Match[str], section: EditableSection) -> str:

@@ -45,6 +45,7 @@ _MOST_FILES: Final = 2_000
 _FIGURES: Final = "figures"
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?]) ")
 _INPUT: Final = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]{1,300})\}")
+_UNMERGED: Final = re.compile(r"(?m)^<{7} ")
 _BIBLIOGRAPHY: Final = re.compile(r"\\(?:bibliography|addbibresource(?:\[[^\[\]]*\])?)\s*\{([^{}]{1,1000})\}")
 
 
@@ -122,14 +123,41 @@ class TexProject:
         return "\n".join(without_comments(file.text) for file in self.of_kind(".tex"))
 
     @property
+    def main_file(self) -> str:
+        """The name of the main file; empty if there is none."""
+        mains = [file.name for file in self.of_kind(".tex") if "\\documentclass" in without_comments(file.text)]
+        return min(mains, key=lambda name: (name.count("/"), name), default="")
+
+    @property
     def main_folder(self) -> str:
         """The folder of the main file, to which LaTeX's paths are relative; ends in a slash unless empty."""
-        mains = [file.name for file in self.of_kind(".tex") if "\\documentclass" in without_comments(file.text)]
-        folder, slash, _ = min(mains, key=lambda name: (name.count("/"), name), default="").rpartition("/")
+        folder, slash, _ = self.main_file.rpartition("/")
         return folder + slash
 
+    @property
+    def definitions(self) -> str:
+        """What stands before the text of the main file, with the files that it reads: commands that the text uses."""
+        main = self.files.get(self.main_file)
+        base = self.main_folder
+
+        def read(named: re.Match[str]) -> str:
+            file = self.files.get(f"{base}{named[1].strip().removesuffix('.tex')}.tex")
+            return without_comments(file.text) if file else named[0]
+
+        preamble = without_comments(main.text).partition("\\begin{document}")[0] if main else ""
+        return _INPUT.sub(read, preamble)
+
     def regions(self) -> list[tuple[_TextFile, Region]]:
-        """All regions and places for some, by file; raises `InputError` for marks that do not pair up."""
+        """All regions and places for some, by file; raises `InputError` for marks that do not pair up, and for files
+        that git left unmerged.
+        """
+        for file in self.files.values():
+            if "\n>>>>>>> " in file.text and (unmerged := _UNMERGED.search(file.text)):
+                line = file.text.count("\n", 0, unmerged.start()) + 1
+                raise InputError(
+                    f"{file.name}:{line}: git could not merge this file, and has marked where.",
+                    help="Resolve the merge first (git status names the files).",
+                )
         return [(file, region) for file in self.of_kind(".tex") for region in find_regions(file.text, file.name)]
 
     def named(self, name: str) -> _TextFile:

@@ -123,7 +123,9 @@ class Settings(BaseModel):
     screened_papers: int = Field(
         300, ge=0, le=10_000, description="Papers whose cards a chat model reads for a broad question; 0: none."
     )
-    top_k_final: int = Field(8, ge=1, le=50, description="Findings shown to a writer for each need.")
+    top_k_final: int = Field(
+        8, ge=1, le=50, description="Findings shown to a writer for each need, plus half as many if specific."
+    )
     per_paper: int = Field(2, ge=1, le=20, description="Quotes of one paper kept for each query, without a chat model.")
     window_tokens: int = Field(1200, ge=200, le=8000, description="Tokens of a paper's section read around a hit.")
     read_tokens: int = Field(

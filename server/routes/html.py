@@ -27,6 +27,7 @@ from ...documents.plain_text import plain_text
 from ..access import caller
 from ..problems import MEDIA_TYPE, ServerError
 
+_CUT_OFF: Final = re.compile(r"(?<!\w)\*\*(?=\w)|(?<=\S)\*\*(?!\w)")  # bold type that begins or ends outside the words
 _STOPS: Final = re.compile(r"[,;:.)\]]{1,2}(?=\s|$)")  # of the sentence before the words
 # Characters that reorder the text after them, in some programs even outside their element.
 _TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -89,7 +90,8 @@ def without_markup(words: str) -> str:
     """Words of a paper or text without the markup of Markdown, line by line, and with the blanks at their ends."""
 
     def plain(line: str) -> str:
-        return f"{' ' * line[:1].isspace()}{plain_text(line)}{' ' * (line.strip() != '' and line[-1:].isspace())}"
+        shown = _CUT_OFF.sub("", plain_text(line))
+        return f"{' ' * line[:1].isspace()}{shown}{' ' * (line.strip() != '' and line[-1:].isspace())}"
 
     stops = _STOPS.match(words)
     opening = stops[0] if stops else ""

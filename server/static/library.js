@@ -49,10 +49,14 @@ function listen(id) {
   uploadId = id;
   embedded = 0;
   let texts = 0;
+  let stored = []; // keys
   working("Reading");
   progress.removeAttribute("value");
   const events = {
-    reset: () => (embedded = 0),
+    reset: () => {
+      embedded = 0;
+      stored = [];
+    },
     waiting: () => say("Waiting for another process that writes to the library"),
     planned: (plan) => {
       texts = plan.texts;
@@ -63,13 +67,14 @@ function listen(id) {
       if (texts) progress.value = embedded / texts;
     },
     stored: ({ key }) => {
+      stored.push(key);
       say(`Added ${key}`);
       refreshing ??= refresh(); // one at a time
     },
     described: ({ done, total }) => say(`Described ${done} of ${counted(total, "figure")}`),
     done: ({ result }) => over(() => finished(result)),
     error: (problem) => over(() => failed(problem)),
-    stopped: () => over(() => failed(new Problem({ detail: "Stopped.", help: "Papers that were finished stay in the library." }))),
+    stopped: () => over(() => stopped(stored)),
   };
   const stream = follow(`/api/v1/ingests/${id}/events`, events, {
     lost: () => say("The connection is lost; trying again"),
@@ -83,27 +88,36 @@ function listen(id) {
 }
 
 function finished(report) {
-  idle();
-  const parts = [];
-  for (const [names, what] of [[report.added, "added"], [report.updated, "updated"]]) {
-    if (!names.length) continue;
-    const links = names.map((key) => element("li", {}, element("a", { href: `/library/${encodeURIComponent(key)}` }, key)));
-    parts.push(element("div", { class: "notice" }, element("p", {}, `${were(names, "paper")} ${what}:`), element("ul", {}, ...links)));
-  }
+  const parts = [[report.added, "added"], [report.updated, "updated"]].filter(([keys]) => keys.length).map(([keys, became]) => papers(keys, `${were(keys, "paper")} ${became}:`));
   if (report.unchanged.length) parts.push(element("p", { class: "notice" }, `Already in the library: ${report.unchanged.join(", ")}.`));
   if (report.refused.length) parts.push(refusals(report.refused.map(({ name, reason }) => [name, reason])));
   for (const warning of report.warnings) parts.push(element("p", { class: "notice", dir: "auto" }, warning));
-  byId("added").replaceChildren(...parts);
-  Promise.resolve(refreshing).then(refresh);
-  announce(`${counted(report.added.length, "paper")} added, ${report.updated.length} updated, ${report.refused.length} refused.`);
+  ended(parts, `${counted(report.added.length, "paper")} added, ${report.updated.length} updated, ${report.refused.length} refused.`);
+}
+
+function stopped(keys) {
+  const said = `Stopped. ${were(keys, "paper")} kept${keys.length ? ":" : "."}`;
+  ended([papers(keys, said)], said);
 }
 
 function failed(problem, errors = []) {
-  idle();
   const parts = [problemCard(problem)];
   if (errors.length) parts.push(refusals(errors.map(({ field, message }) => [field, message])));
+  ended(parts, problem.message || problem.detail);
+}
+
+/** Show what became of the files, and the list as it is now. */
+function ended(parts, said) {
+  idle();
   byId("added").replaceChildren(...parts);
-  announce(problem.message || problem.detail);
+  Promise.resolve(refreshing).then(refresh);
+  announce(said);
+}
+
+/** What became of papers, with a link to each. */
+function papers(keys, said) {
+  const links = keys.map((key) => element("li", {}, element("a", { href: `/library/${encodeURIComponent(key)}` }, key)));
+  return element("div", { class: "notice" }, element("p", {}, said), element("ul", {}, ...links));
 }
 
 function refusals(pairs) {

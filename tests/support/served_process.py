@@ -19,7 +19,7 @@ class ServedProcess:
     """`serve` on a home, with these settings (`CHAT_MODEL=...`); started again it keeps its port."""
 
     def __init__(self, home: Path, settings: Mapping[str, str]) -> None:
-        self._home = home
+        self.home = home
         self._settings = settings
         self._process: subprocess.Popen[str] | None = None
         self.port = 0
@@ -37,8 +37,8 @@ class ServedProcess:
 
     def start(self, *options: str) -> None:
         """Start it and wait until it answers."""
-        arguments = ("--home", self._home, "serve", "--port", str(self.port), *options)
-        self._process = start(*arguments, cwd=self._home.parent, settings=self._settings)
+        arguments = ("--home", self.home, "serve", "--port", str(self.port), *options)
+        self._process = start(*arguments, cwd=self.home.parent, settings=self._settings)
         assert self._process.stderr is not None
         said = []
         for line in self._process.stderr:

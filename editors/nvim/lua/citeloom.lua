@@ -30,8 +30,32 @@ function M.start(buffer)
   end
   if clients[root] then
     vim.lsp.buf_attach_client(buffer, clients[root])
-    vim.bo[buffer].omnifunc = "v:lua.vim.lsp.omnifunc"
+    vim.bo[buffer].omnifunc = "v:lua.require'citeloom'.omnifunc"
   end
+end
+
+local offered = {}
+
+-- Neovim's own function leaves out what does not begin with the letters that were typed: title words, other case.
+function M.omnifunc(find_start)
+  if find_start == 0 then
+    return { words = offered, refresh = "always" }
+  end
+  offered = {}
+  local start
+  local params = vim.lsp.util.make_position_params(0, "utf-16")
+  local line, own = vim.api.nvim_get_current_line(), clients[root_of(0)]
+  for id, answer in pairs(vim.lsp.buf_request_sync(0, "textDocument/completion", params, 3000) or {}) do
+    for _, item in ipairs(id == own and answer.result and answer.result.items or {}) do
+      start = vim.str_byteindex(line, item.textEdit.range.start.character, true)
+      offered[#offered + 1] = {
+        word = item.textEdit.newText,
+        menu = item.detail,
+        info = item.documentation and item.documentation.value,
+      }
+    end
+  end
+  return start or -3 -- nothing to complete
 end
 
 function M.check()
@@ -47,8 +71,20 @@ end
 
 function M.setup(options)
   M.options = vim.tbl_extend("force", M.options, options or {})
+  local group = vim.api.nvim_create_augroup("citeloom", { clear = true })
+  for suffix, name in pairs({ qmd = "quarto", typ = "typst" }) do -- which older versions do not know
+    vim.api.nvim_create_autocmd({ "BufRead", "BufNewFile" }, {
+      group = group,
+      pattern = "*." .. suffix,
+      callback = function()
+        if vim.bo.filetype ~= name then
+          vim.bo.filetype = name
+        end
+      end,
+    })
+  end
   vim.api.nvim_create_autocmd("FileType", {
-    group = vim.api.nvim_create_augroup("citeloom", { clear = true }),
+    group = group,
     pattern = M.options.filetypes,
     callback = function(event)
       M.start(event.buf)

@@ -82,6 +82,16 @@ def test_every_call_says_that_a_library_is_closed_or_is_none(home: Path, call: s
         calls()[call](str(home))  # type: ignore[arg-type]
 
 
+def test_a_library_without_papers_is_searched_and_a_text_is_checked_against_it(tmp_path: Path) -> None:
+    draft = tmp_path / "draft.md"
+    draft.write_text("# Introduction\n\nDeep networks are overconfident in most applications.\n", encoding="utf-8")
+    with open_library(tmp_path / "home") as library:
+        assert citeloom.search(library, "overconfident networks") == []
+        (sentence,) = citeloom.check_text(library, draft)["sentences"]
+        (claim,) = citeloom.check_claims(library, [sentence["claim"]])["claims"]
+    assert sentence["claim"].startswith("Deep networks") and claim["sources"] == claim["elsewhere"] == []
+
+
 def test_a_conversation_over_a_library_that_was_closed_says_so(home: Path) -> None:
     with open_library(home) as library:
         talk = Conversation(library)

@@ -268,3 +268,15 @@ def test_a_citation_without_a_key_is_read_as_one_that_names_no_work(
     file = tmp_path / f"text.{ending}"
     file.write_text(text, encoding="utf-8")
     assert cited(file, ENTRIES) == keys
+
+
+def test_the_labels_of_quartos_cells_and_attributes_can_be_pointed_to(tmp_path: Path) -> None:
+    file = tmp_path / "text.qmd"
+    cells = "```{r}\n#| label: fig-one\nplot(1)\n```\n\n```{r fig-two, echo=FALSE}\nplot(2)\n```\n\n"
+    cells += '```{python}\n#| label: "tbl-one"\n```\n\n```{ojs}\n//| label: fig-three\n```\n\n'
+    heading = "## Looms {.unnumbered #sec-looms}\n\n"
+    named = ["fig-one", "fig-two", "tbl-one", "fig-three", "sec-looms", "fig-none"]
+    file.write_text(cells + heading + "".join(f"Looms weave, see @{name}.\n\n" for name in named), "utf-8")
+    manuscript = read_manuscript(file)
+    faults = [fault for found in pointer_faults(manuscript, manuscript.sentences()).values() for fault in found]
+    assert [fault["message"] for fault in faults] == ["It points to label fig-none, which the text does not have."]

@@ -19,12 +19,13 @@ import pytest
 from citeloom import export, import_text, open_library
 from citeloom.api.run_texts import keep_edit, load_editable
 from citeloom.citations.markers import marker_ids
-from citeloom.documents.edited_documents import read_latex
+from citeloom.documents.edited_documents import read_edited, read_latex
 from citeloom.errors import InputError
 from tests.integration.commands.conftest import Citeloom
 from tests.support.cli_process import ROOT, Finished, run as run_alone
 from tests.support.document_edits import EditedFile
 from tests.support.sample_library import EXPERIMENT
+from tests.support.word_files import paragraph, run as _run, write_word
 
 _LONG = int(os.environ.get("CITELOOM_RANDOM_EDITS", "0"))  # 200 in the long test
 
@@ -317,6 +318,72 @@ def test_what_stands_after_the_references_is_named(
     assert done.code == 0 and f"Stands after the references and was not taken over: {thanks}\n" in done.err
 
 
+def _tracked(kind: str, *runs: str) -> str:
+    return f'<w:{kind} w:id="1" w:author="Ann">{"".join(runs)}</w:{kind}>'
+
+
+def test_word_gives_back_what_a_rejected_change_had_deleted_in_another_one(tmp_path: Path) -> None:
+    gone = _run("Seeds matter. ").replace("w:t", "w:delText")
+    moved = paragraph(_tracked("moveFrom", _tracked("del", gone), _run("They differ.")))
+    added = paragraph(_tracked("ins", _run("Ann says so."), _tracked("del", gone), _run(" Really.")))
+    mark = "<w:pPr><w:rPr>{}</w:rPr></w:pPr>"
+    ended = paragraph(mark.format(_tracked("del")), _run("First."))
+    row = "<w:tr>{}<w:tc><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc></w:tr>"
+    rows = row.format("", "Kept") + row.format(f"<w:trPr>{_tracked('ins')}</w:trPr>", "New")
+    comment = f'<w:comment w:id="1" w:author="Ann">{paragraph(_run("Really?"))}{paragraph(_run("Ask!"))}</w:comment>'
+    last = paragraph(_run("Second."))
+    file = write_word(tmp_path / "a.docx", moved, added, ended, last, f"<w:tbl>{rows}</w:tbl>", comments=comment)
+    accepted, rejected = read_edited(file), read_edited(file, reject=True)
+    assert accepted.changes == rejected.changes == 6
+    assert accepted.comments == [{"author": "Ann", "text": "Really? Ask!"}]
+    assert accepted.text.startswith("Ann says so. Really.\n\nFirst.Second.\n\n") and "New" in accepted.text
+    assert rejected.text.startswith("Seeds matter. They differ.\n\nFirst.\n\nSecond.\n\n")
+    assert "Kept" in rejected.text and "New" not in rejected.text
+
+
+def test_writer_gives_back_a_deleted_citation_and_drops_an_inserted_one(
+    unedited: tuple[Path, str], tmp_path: Path
+) -> None:
+    file = EditedFile(unedited[0].parent / "out" / "paper.odt", 0)
+    source = file.parts["content.xml"].decode()
+    found = re.search(r"<text:reference-mark-start [^>]*/>[^<]*<text:reference-mark-end [^>]*/>", source)
+    assert found is not None
+    item = "<text:list><text:list-item><text:p>In a list.</text:p></text:list-item></text:list>"
+    regions = "".join(
+        f'<text:changed-region text:id="{name}"><text:{kind}>{words}</text:{kind}></text:changed-region>'
+        for name, kind, words in (("d", "deletion", f"<text:p>{found[0]}</text:p>{item}"), ("i", "insertion", ""))
+    )
+    start, end = (f'<text:change-{name} text:change-id="i"/>' for name in ("start", "end"))
+    new = f"{start}Mine {found[0]} too.{end}"
+    source = source.replace(found[0], f'<text:change text:change-id="d"/>{new}', 1)
+    file.parts["content.xml"] = source.replace(
+        "<office:text>", f"<office:text><text:tracked-changes>{regions}</text:tracked-changes>", 1
+    ).encode()
+    changed = tmp_path / "changed.odt"
+    with zipfile.ZipFile(changed, "w") as archive:
+        for name, data in file.parts.items():
+            archive.writestr(name, data)
+    whole = read_edited(unedited[0].parent / "out" / "paper.odt")
+    accepted, rejected = read_edited(changed), read_edited(changed, reject=True)
+    assert len(accepted.fields) == len(rejected.fields) == len(whole.fields)
+    assert "Mine" in accepted.text and "In a list." not in accepted.text
+    assert "Mine" not in rejected.text and "\ue301 In a list." in rejected.text
+
+
 def test_what_latex_says_around_a_citation_and_its_references_to_labels_are_read() -> None:
     read = read_latex(r"It rose \citep[see][p.~3]{lee}, by Eq.~\ref{eq:1} \citep[p.~4]{roy}.").text
     assert read.replace("\u00a0", " ") == r"It rose [see @lee, p. 3], by Eq. $\ref{eq:1}$ [@roy, p. 4]."
+
+
+def test_words_within_commands_that_are_not_defined_are_kept_or_named() -> None:
+    read = read_latex(
+        r"\newcommand{\ours}{Loom\xspace}\begin{document}\ours{} is \added{new \fbox{here}} in \ce{H2O}, \eg by"
+        r" \replaced{now}{before}\deleted{gone}. \todo[inline]{Ask Ann!} "
+        r"\vspace{1em}\noindent {\small But} \mark{it \cite{lee} rose}."
+        r"\end{document}"
+    )
+    assert read.text == "Loom is new here in H2O, by now. But it [@lee] rose."
+    assert read.notices == [
+        r"A command that is not defined, not taken over: \eg",
+        "A remark, not taken over: Ask Ann!",
+    ]

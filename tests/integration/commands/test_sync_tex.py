@@ -207,3 +207,32 @@ def test_what_is_edited_after_its_text_was_taken_is_in_the_text(
         assert "An addition of mine alone." in edited.text and before.sentences[1].text not in edited.text
         assert edited.text[slice(*edited.spans[1])] == since.current(1)
         assert since.current(1).startswith("Said otherwise since") and len(edited.spans) == 3
+
+
+def test_commands_of_the_project_are_read_and_a_merge_that_git_left_is_refused(
+    citeloom: Citeloom, home: Path, run: str, tmp_path: Path
+) -> None:
+    main = MAIN.replace(r"\begin{document}", "\\input{macros}\n\\begin{document}")
+    folder = _project(tmp_path / "clone", main.encode())
+    (folder / "macros.tex").write_text("\\newcommand{\\ours}{Loomnet}\n", "utf-8")
+    citeloom("sync-tex", folder, "--run", run, "--home", home)
+    file = folder / "main.tex"
+    said = r"Here \ours{} was \added{clearly better} \todo{Ask Ann!}, as \citet[p.~3]{KEY} say \citep{mine2020}."
+    said += r"\begin{figure}\includegraphics{a.png}\caption{Ours.}\end{figure}"
+    said = said.replace("KEY", re.findall(r"\\citep\{(\w+)\}", file.read_text("utf-8"))[-1])
+    edited = file.read_text("utf-8").replace("% citeloom:end", f"\n{said}\n% citeloom:end")
+    unmerged = edited.replace(said, f"<<<<<<< HEAD\n{said}\n=======\nTheirs.\n>>>>>>> branch")
+    for options in ((), ("--theirs",), ("--ours",)):
+        file.write_text(unmerged, "utf-8")
+        before = contents(folder)
+        done = citeloom("sync-tex", folder, "--home", home, *options)
+        assert done.code == 2 and "git could not merge" in done.err and contents(folder) == before
+    file.write_text(edited, "utf-8")
+    done = citeloom("sync-tex", folder, "--home", home, "--theirs")
+    assert done.code == 0 and "A remark, not taken over: Ask Ann!" in done.err, done.err
+    assert "not defined" not in done.err and "A figure, not taken over: " in done.err
+    assert "not evidence of the run, kept as text: @mine2020." in done.err
+    with open_library(home) as library:
+        (taken,) = load_editable(library.home, run).sections
+        text = taken.edited(taken.edits).text
+    assert re.search(r"Here Loomnet was clearly better, as [^\[]+ (?:\[E\d+\])+ say \[@mine2020\]\.", text)

@@ -109,6 +109,30 @@ async def test_a_typed_prefix_chooses_among_keys_names_and_titles(home: Path, fo
         assert await editor.complete(editor.at("plot", 4)) == []
 
 
+async def test_a_text_is_known_before_its_first_check_and_after_an_edit(home: Path, folder: Path) -> None:
+    bib = folder / "library.bib"
+    bib.write_text(bib.read_text("utf-8").replace(SEEDS, "seeds19"), "utf-8")
+    text = f"{ABOUT_SEEDS} \\cite{{}}.\n\nIt was described \\cite{{seeds19}}.\n\\bibliography{{library}}\n"
+    async with editing(folder, "--home", home) as editor:
+        for name in ("complete", "symbols", "rename"):
+            editor.open(folder / f"{name}.tex", text)
+            if name == "complete":
+                assert (await editor.complete(editor.at("}.")))[0].label == "seeds19", "the key of the reference list"
+            elif name == "rename":
+                params = lsp.RenameParams(editor.document, editor.at("seeds19"), "better")
+                renamed = await editor.client.text_document_rename_async(params)
+                assert renamed and renamed.changes and len(renamed.changes) == 2, "in the text and in the .bib"
+            else:
+                claims = "It was described", "It was described again"
+                for said in claims:
+                    if said != claims[0]:
+                        editor.change(lsp.TextDocumentContentChangeWholeDocument(text.replace(*claims)))
+                    found = await editor.client.text_document_document_symbol_async(
+                        lsp.DocumentSymbolParams(editor.document)
+                    )
+                    assert found and found[0].children[0].name.startswith(f"{said} [")  # type: ignore[union-attr,index]
+
+
 async def test_a_paper_of_the_library_is_opened_to_be_read(home: Path, folder: Path) -> None:
     async with editing(folder, "--home", home) as editor:
         editor.open(SAMPLES / f"{SEEDS}.md", (SAMPLES / f"{SEEDS}.md").read_text())

@@ -40,7 +40,18 @@ vim.api.nvim_win_set_cursor(0, { 3, (vim.fn.getline(3):find("obrien")) })
 local hovers = vim.lsp.buf_request_sync(0, "textDocument/hover", vim.lsp.util.make_position_params(), 60000)
 local words = ""
 for _, answer in pairs(hovers) do words = answer.result.contents.value end
-local found = { rules = out, items = items, hover = words, omnifunc = vim.bo.omnifunc }
+local place = vim.fn.getline(4):find("{}", 1, true)
+vim.api.nvim_buf_set_text(0, 3, place, 3, place, { "MANY" })
+vim.o.virtualedit = "onemore"
+vim.api.nvim_win_set_cursor(0, { 4, place + 4 })
+local start = vim.fn.eval("v:lua." .. vim.bo.omnifunc:sub(7) .. "(1, '')")
+local answer = vim.fn.eval("v:lua." .. vim.bo.omnifunc:sub(7) .. "(0, 'MANY')")
+local typed = vim.tbl_map(function(item) return item.word end, answer.words)
+local found = { rules = out, items = items, hover = words, typed = typed, start = start }
+for _, name in ipairs({ "notes.qmd", "paper.typ" }) do
+  vim.cmd("edit! " .. name)
+  found[name] = vim.bo.filetype .. #vim.lsp.buf_get_clients(0)
+end
 vim.fn.writefile({ vim.json.encode(found) }, "out.json")
 vim.cmd("qall!")
 """
@@ -101,7 +112,10 @@ def test_neovim_completes_hovers_and_marks(folder: Path) -> None:
     )
     assert found["items"][0] == SEEDS  # type: ignore[index]
     assert "key-without-entry" in found["rules"]  # type: ignore[operator]
-    assert "How Many Seeds?" in str(found["hover"]) and found["omnifunc"] == "v:lua.vim.lsp.omnifunc"
+    assert "How Many Seeds?" in str(found["hover"])
+    assert found["typed"] == [SEEDS], "by a word of its title, in any case"
+    assert found["start"] == TEXT.splitlines()[3].index("{}") + 1
+    assert found["notes.qmd"] == "quarto1" and found["paper.typ"] == "typst1"
 
 
 def _has_eglot() -> bool:

@@ -67,6 +67,19 @@ def test_what_a_later_search_finds_again_in_the_next_chunk_gets_no_second_marker
     assert number_evidence([*again], [[found(AFTER, SHARED, "N2", 0.9)]]) == ([], [["E1"]])
 
 
+def test_findings_that_begin_with_one_sentence_and_continue_elsewhere_are_two() -> None:
+    def on(*words: tuple[Chunk, str], statement: str) -> FoundEvidence:
+        spans = tuple((holder, holder.text.index(text), holder.text.index(text) + len(text)) for holder, text in words)
+        return FoundEvidence(PassageFinding(PAPER, statement, 0.9, "N1", spans, 0.7), 0.9, "query")
+
+    alone = on((BEFORE, FIRST), statement="Networks were permuted.")
+    other = on((BEFORE, FIRST), (AFTER, LAST), statement="Few edges of systematic screens were predicted.")
+    new, ids = number_evidence([], [[alone, other]])
+    assert ids == [["E1", "E2"]]
+    assert [item["summary"] for item in new] == [alone.finding.statement, other.finding.statement]
+    assert number_evidence(new, [[other, alone]]) == ([], [["E2", "E1"]])
+
+
 def test_two_searches_of_one_turn_share_the_marker() -> None:
     new, ids = number_evidence([], [[found(BEFORE, SHARED, "N1", 0.6)], [found(AFTER, SHARED, "N2", 0.6)]])
     assert ids == [["E1"], ["E1"]] and [item["also"] for item in new] == [["N2"]]

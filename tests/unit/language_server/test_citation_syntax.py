@@ -51,7 +51,7 @@ def test_the_keys_of_a_text() -> None:
         ".tex": (r"\cite[p]{a,b} \bibitem{c} \nocite{*} \section{d}", ["a", "b", "c", "*"]),
         ".md": ("[@a; see @{b:c}] @d. x@y [-@e] @fig:f", ["a", "b:c", "d", "e"]),
         ".typ": ("@a. #cite(<b>) @fig:1", ["a", "b"]),
-        ".org": ("[cite:see @a p. 3;@b] cite:c,d", ["a", "b", "c", "d"]),
+        ".org": ("[cite:see @a p. 3;@b] cite:c,d. cite:e;", ["a", "b", "c", "d", "e"]),
     }
     for suffix, (text, keys) in texts.items():
         found = list(cited_keys(text, suffix))

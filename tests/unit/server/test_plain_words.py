@@ -15,6 +15,8 @@ from citeloom.server.routes.html import without_markup
         ("- one\n- `two`", "- one\n- two"),
         (".\nFrom *it*", ".\nFrom it"),
         (") rose, as [@x2020]", ") rose, as"),
+        ("**While one half is cut off. ", "While one half is cut off. "),
+        ("the other** of PAUP\\* and 2**3", "the other of PAUP* and 2**3"),
         ("", ""),
         (" ", " "),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,6 +92,7 @@ def test_a_good_file_is_added_and_a_bad_one_refused_with_the_reason(
     page.locator("#files").set_input_files([good, bad])
 
     expect(page.locator("#added")).to_contain_text("1 paper was added")
+    expect(page.locator("main")).to_contain_text("6 papers, ")  # counted without a reload
     expect(page.locator("#added .problem")).to_contain_text("broken2020.pdf: is cut off")
     page.locator("#added").get_by_role("link", name="silk2025dye").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE)
@@ -100,6 +102,30 @@ def test_a_good_file_is_added_and_a_bad_one_refused_with_the_reason(
     expect(page.get_by_role("dialog")).to_contain_text("is deleted too")
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     expect(page.locator(".papers h2")).to_have_count(5)
+
+
+@pytest.mark.long
+def test_a_stopped_upload_says_what_it_added_and_lists_it(page: Page, served: ServedProcess, tmp_path: Path) -> None:
+    said = "As [*others*](#o) did, **we sailed**."
+    files = [tmp_path / f"sail{year}.md" for year in range(2001, 2061)]
+    for file in files:
+        file.write_text(f"# Sails of {file.stem}\n\n{said} " + f"The sail of {file.stem} was mended. " * 300)
+    page.goto(f"{served.url}/library")
+    page.locator("#files").set_input_files(files)
+    expect(page.locator("#adding-status")).to_contain_text("Added")
+    page.get_by_role("button", name="Stop").click()
+    stopped = page.locator("#added .notice")
+    expect(stopped).to_contain_text(re.compile(r"^Stopped\. \d+ papers? (was|were) kept:"))
+    added = stopped.locator("a").count()
+    assert 0 < added < len(files)
+    expect(page.locator(".papers h2").filter(has_text="Sails of")).to_have_count(added)
+    expect(page.locator("#added .problem")).to_have_count(0)
+
+    page.get_by_role("searchbox").fill("we sailed")
+    page.keyboard.press("Enter")
+    expect(page.locator(".found-passages p[dir]", has_text="As others did, we sailed.").first).to_be_attached()
+    for key in [file.stem for file in files]:
+        page.request.delete(f"{served.url}/api/v1/papers/{key}", headers={"Origin": served.url})
 
 
 @pytest.mark.long

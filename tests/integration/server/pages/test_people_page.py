@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
+from citeloom.api.people import acting
+from citeloom.stores.folder_home import find_home
 from tests.integration.server.pages.conftest import Complaints
 from tests.integration.server.pages.test_views import check_view
 from tests.support.people import PASSWORD, add_person, signed_in
@@ -23,7 +25,8 @@ PAGES = (
     *("/settings", "/settings/people"),
 )
 # What a reader sees that would send something that a reader may not.
-REFUSED = """() => [...document.querySelectorAll("form, [data-send], [contenteditable], input[type=file]")]
+REFUSED = """() => [...document.querySelectorAll("form, [data-send], [data-suggest], [contenteditable], [type=file]")]
+  .concat(...document.querySelectorAll("main a[href='/write']"))
   .filter((one) => one.checkVisibility() && !one.matches("[role=search], [method=get], [action^='/sign-out']"))
   .filter((one) => !one.matches("[action^='/settings/people/']")).map((one) => one.outerHTML.slice(0, 200))"""
 
@@ -76,14 +79,21 @@ def test_an_invited_person_sets_a_password_asks_and_signs_out(
     owner.goto(asked)
     expect(owner.locator("main")).to_contain_text("There is no conversation")
 
+    runs, nobody = find_home(group.home).runs(), acting.set("ada")
+    runs.begin("paused-run", "f", "discussion", "Looms", {}, "v")
+    runs.mark("paused-run", "paused", detail="The budget is reached.")
+    acting.reset(nobody)
     row = owner.goto(f"{group.url}/settings/people") and owner.get_by_role("form", name="ada")
     row.get_by_label("Role").select_option("reader")
     row.get_by_role("button", name="Save").click()
     expect(row.get_by_label("Role")).to_have_value("reader")
-    for path in (urlsplit(asked).path, *PAGES):
+    for path in (urlsplit(asked).path, "/runs/paused-run", *PAGES):
         guest.goto(f"{group.url}{path}")
         expect(guest.locator("main")).to_be_visible()
         assert guest.evaluate(REFUSED) == [], path
+    guest.goto(f"{group.url}/runs/paused-run")
+    expect(guest.locator("#resume")).to_contain_text("The budget is reached.")
+    expect(guest.locator("main")).to_contain_text("You are a reader here")
     guest.goto(asked)
     expect(guest.locator("#turn-1 a.citation").first).to_be_visible()
 
