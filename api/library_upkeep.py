@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..documents.pdf.ocr import choose_ocr, find_ocr, tesseract_version
 from ..errors import InputError
 from ..graph.session import Session
-from ..ingestion.doctor import DoctorFinding, examine, rebuild, repair_library
+from ..ingestion.doctor import DoctorFinding, Level, examine, rebuild, repair_library
 from ..ingestion.home_copy import copy_home, copy_library
 from ..ingestion.ingest_events import IngestEvent
 from ..runs.result_record import retraction_problems
@@ -110,14 +111,15 @@ async def arebuild_index(
 
 
 def _check_ocr(settings: Settings) -> DoctorFinding:
-    """Check whether scanned pages can be read; fine if OCR is off."""
+    """Check whether scanned pages can be read; fine if OCR is off, and no problem if 'auto' finds no program."""
     try:
         found = find_ocr(settings.ocr_languages)
         version = tesseract_version(found.program)
     except InputError as error:
         if settings.ocr == "off":
             return DoctorFinding("fine", "OCR", f"off, and not available ({error.message.rstrip('.')})")
-        return DoctorFinding("problem", "OCR", error.message.rstrip("."), error.help)
+        level: Level = "problem" if shutil.which("tesseract") else "notice"
+        return DoctorFinding(level, "OCR", error.message.rstrip("."), error.help)
     state = "on" if settings.ocr == "auto" else "off unless 'ingest --ocr' or CITELOOM_OCR=auto asks for it"
     return DoctorFinding("fine", "OCR", f"{version} with {found.languages}; {state}")
 

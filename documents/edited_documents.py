@@ -61,8 +61,9 @@ _HEADING = re.compile(r"(?m)^#{1,6} .*$")
 _CAPTION_STYLE = re.compile(rb'(<w:name w:val=")(?:Table )?Caption(?=")', re.IGNORECASE)
 _IN_LINE = re.compile(r"(?m)^(?!\$\$[^$\n]+\$\$$)[^\n]*\$\$[^\n]*$")
 _BOLD_NUMBER = re.compile(r"(\*\*(?:Table|Figure)) ?\*\* ?(?:\*\*)?(\d{1,4})\*\*(?=[.:])")
-_NOTE = re.compile(r"(?m)^\[\^(?P<number>\d{1,6})\]:(?P<words>[^\n]*+(?:\n(?:[ ]{4}[^\n]*+|(?=\n)))*+)\n?")
-_NOTED = re.compile(r"(?P<sign>[.,;:!?]?)(?P<numbers>(?:\[\^\d{1,6}\])++)")
+_NOTE = re.compile(r"(?m)^\[\^(?P<name>[^\s\[\]^]{1,80})\]:(?P<words>[^\n]*+(?:\n(?:[ ]{4}[^\n]*+|(?=\n)))*+)\n?")
+_NOTED = re.compile(r"(?P<sign>[.,;:!?]?)(?P<names>(?:\[\^[^\s\[\]^]{1,80}\])++)")
+_NOTE_NAME = re.compile(r"\[\^([^\[\]]+)\]")
 _CITING = re.compile("[ ;,]*(?:\ue300\\d{1,6}\ue301|\\[(?P<keys>@[^\\[\\]]*+)\\])")
 _LATEX_FIGURE = re.compile(r"\\begin\{figure\}(?:(?!\\begin\{figure\}).)*?\\end\{figure\}", re.DOTALL)
 _OWN_LABEL = re.compile(r"\\label\{fig:\d+\}")  # of an exported figure
@@ -134,7 +135,7 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
             source = read_regular(path, _MOST_TEXT).decode("utf-8-sig").replace("\r\n", "\n")
             found = _MARKED.findall(source)
             markdown = kind == ".md"
-            document = _without_references(EditedDocument(source)) if markdown else read_latex(source)
+            document = _without_references(EditedDocument(with_notes(source))) if markdown else read_latex(source)
             return replace(document, mark=found[-1] if found else "")
         read = sandboxed(_simplified, _LIMITS, str(path), kind, reject)
         listed = bool(read.pop("listed"))
@@ -189,14 +190,22 @@ def _as_markdown(content: bytes, reader: str) -> str:
 def with_notes(markdown: str) -> str:
     """The text with its footnotes where they are called: their citations as citations, their other words in brackets.
 
-    A citation precedes the sign behind which its number stands.
+    A citation precedes the sign behind which its number stands. A note that is never called stays where it is.
     """
-    notes = {note["number"]: " ".join(note["words"].split()) for note in _NOTE.finditer(markdown)}
+    calls = {
+        name for called in _NOTED.finditer(_NOTE.sub("", markdown)) for name in _NOTE_NAME.findall(called["names"])
+    }
+    notes = {
+        note["name"]: " ".join(note["words"].split()) for note in _NOTE.finditer(markdown) if note["name"] in calls
+    }
 
     def note(called: re.Match[str]) -> str:
         cited, said = "", ""
-        for number in re.findall(r"\d+", called["numbers"]):
-            words, place = notes.get(number, ""), 0
+        for name in _NOTE_NAME.findall(called["names"]):
+            if name not in notes:
+                said += f"[^{name}]"
+                continue
+            words, place = notes[name], 0
             keys: list[str] = []
             while found := _CITING.match(words, place):
                 place = found.end()
@@ -209,7 +218,8 @@ def with_notes(markdown: str) -> str:
             said += f" ({rest})" if rest else ""
         return f"{cited}{called['sign']}{said}"
 
-    return _NOTED.sub(note, _NOTE.sub("", markdown)) if notes else markdown
+    left = _NOTE.sub(lambda note: "" if note["name"] in notes else f"{note['words'].strip()}\n", markdown)
+    return _NOTED.sub(note, left)
 
 
 def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:

@@ -57,9 +57,12 @@ def examine(library: Library) -> list[DoctorFinding]:
         _fine("library", f"{held}, version {library.version()}"),
         *((_fine if good else _problem)(topic, message) for good, topic, message in library.stores.state()),
     ]
+    unfinished = library.catalog.unfinished()
     if (holder := library.home.writer_lock().holder()) is not None:
         findings.append(_notice("lock", f"process {holder} is writing the library", "Wait for it to end."))
-    if unfinished := library.catalog.unfinished():
+        if unfinished:
+            findings.append(_notice("unfinished", f"being indexed: {some(unfinished)}", "Wait for it to end."))
+    elif unfinished:
         message = f"not fully indexed: {some(unfinished)}"
         findings.append(_problem("unfinished", message, "Run 'doctor --repair', or ingest."))
     readable = vectors_finding(library)

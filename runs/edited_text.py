@@ -390,14 +390,8 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
     found = (*found, *support_findings(draft.text, verdicts), *quote_findings(edited, sources, library))
     left = [item for item in found if item.rule not in settled]
     unmarked = list(edited.spans.values())
-    # These stay in the text as the user typed them, in every format.
-    lost += [item.message for item in left if item.rule == "foreign-citation" and _within(item.span, unmarked)]
     typed = edited.typed
     return FinishedText(written, edited.text, lost, left=left, unmarked=unmarked, typed=typed, tables=tables)
-
-
-def _within(span: tuple[int, int] | None, spans: Sequence[tuple[int, int]]) -> bool:
-    return span is not None and any(start <= span[0] < end for start, end in spans)
 
 
 def quote_findings(edited: EditedSection, sources: Sequence[Source], library: Library) -> list[Finding]:

@@ -64,7 +64,28 @@ def test_a_citation_of_no_paper_in_an_edited_section_is_exported_with_a_warning(
     file.write_text(edited, "utf-8")
     done = citeloom("export", file, "--format", "docx", "--home", home)
     assert done.code == 0 and "[@nosuchkey2020]" in _words(tmp_path / "discussion.docx")
-    assert any(line.startswith("Note: ") and "[@nosuchkey2020]" in line for line in done.err.splitlines()), done.err
+    assert [line for line in done.err.splitlines() if '"[@nosuchkey2020]"' in line] == [
+        'Note: Left in the text: "[@nosuchkey2020]" is a citation that was not made from evidence.'
+    ]
+
+
+def test_footnotes_and_comments_in_an_edited_section_lose_no_word(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
+    record = citeloom("discussion", exp, "--home", home, "--out", tmp_path, "--json").json
+    file = tmp_path / "discussion.md"
+    text, sentence = file.read_text("utf-8"), record["text"].split(". ")[1] + "."
+    called = f"{sentence[:-1]}[^own].<!-- ask Ada -->"
+    note = "[^own]: Two wearers were left-handed.\n\n    Their data are kept.\n\n[^7]: Never called.\n\n"
+    file.write_text(f"{text.replace(sentence, called, 1).replace('## References', f'{note}## References')}", "utf-8")
+    done = citeloom("export", file, "--format", "docx", "--home", home)
+    words = _words(tmp_path / "discussion.docx")
+    assert done.code == 0 and "(Two wearers were left-handed. Their data are kept.)" in words
+    assert "Never called." in words and "[^own]" not in words and "ask Ada" not in words
+    assert "[^own]" not in citeloom("verify", file, "--home", home).out
+    imported = citeloom("import", file, "--home", home, "--json").json
+    assert any("Two wearers were left-handed." in item["text"] for item in imported["sentences"])
+    assert "ask Ada" in file.read_text("utf-8")
 
 
 def test_an_edited_paper_and_a_docx_that_was_edited_since(

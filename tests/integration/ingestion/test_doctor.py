@@ -20,6 +20,7 @@ from citeloom.stores.library import Library
 from citeloom.stores.text_analysis import analyze
 from tests.integration.ingestion.test_rebuild import image
 from tests.support.library_fixtures import paper_text, sentences
+from tests.support.made_papers import change
 from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
 
@@ -213,3 +214,11 @@ async def test_what_cannot_be_repaired_is_reported_and_the_rest_is_repaired(
     assert any("grace2021" in finding.message for finding in done)
     assert problems(library) == ["vectors: chunks, summaries or notes have no vector for: ada2020"]
     assert library.chunks([chunk_id("grace2021", 1)])
+
+
+async def test_a_paper_that_another_process_is_indexing_is_no_problem(library: Library) -> None:
+    library.catalog.stage([change("mill1999", np.ones((1, 64), np.float32), "A mill.")])
+    assert "unfinished: not fully indexed: mill1999" in problems(library)
+    async with library.home.writer_lock().held():
+        assert not any("unfinished" in line for line in problems(library))
+        assert "being indexed: mill1999" in [finding.message for finding in examine(library)]
