@@ -62,8 +62,13 @@ class NamedSource:
         return cls(tuple(_comparable(name) for name in names), paper.year, words)
 
     def reports_on(self, authors: Sequence[str], year: str) -> bool:
-        """Whether the source's own words name these authors, and the year if one is given."""
+        """Whether the source's own words name these authors, and the year if one is given; a key names the first."""
         said = set(re.findall(r"[\w'\u2019-]+", self.words)) if authors else set()
+        if len(authors) == 1:
+            key = re.compile(rf"{re.escape(_comparable(authors[0]))}[\d_].*")
+            keys = (word for word in said if re.search(r"\d{4}", word) and key.fullmatch(word.casefold()))
+            if any(year[:4] in word for word in keys):
+                return True
         return bool(authors) and all(said.issuperset(re.findall(r"[\w'\u2019-]+", name)) for name in (*authors, year))
 
     def is_named(self, authors: Sequence[str], others: bool, year: str) -> bool:

@@ -67,7 +67,7 @@ def test_text_made_to_be_slow_is_read(text: str) -> None:
     find_fabricated(text, known_keys=KEYS)  # a pattern that backtracks would hang the suite here
 
 
-TOLD = "As Kerry and Bland showed, and as Eldridge et al. found in 2006, sizes matter."
+TOLD = "As Kerry and Bland showed, and as Eldridge et al. found in 2006, sizes matter (see bhatnagar2023saocp)."
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,10 @@ TOLD = "As Kerry and Bland showed, and as Eldridge et al. found in 2006, sizes m
         ("Eldridge et al. (2006), cited there, gave design effects [E1].", []),
         ("Eldridge et al. (2007), cited there, gave design effects [E1].", ["Eldridge et al. (2007)"]),
         ("Murray et al., cited there, gave design effects [E1].", ["Murray et al."]),
+        ("Sizes matter, since Bhatnagar et al., cited there, found an example [E1].", []),
+        ("Bhatnagar et al. (2023), cited there, gave an example [E1].", []),
+        ("Bhatnagar et al. (2022), cited there, gave an example [E1].", ["Bhatnagar et al. (2022)"]),
+        ("Bhat et al., cited there, gave an example [E1].", ["Bhat et al."]),
     ],
 )
 def test_a_study_may_be_named_as_the_words_of_the_cited_source_name_it(text: str, foreign: list[str]) -> None:
