@@ -138,17 +138,23 @@ async def _rank_for_need(
 
 
 async def _search_candidates(library: Library, need: Need, scope: Scope, options: Retrieval) -> list[tuple[str, float]]:
-    """The best chunk of each paper in scope, then the second best of each ..., papers ordered by their best chunk."""
+    """The best chunk of each paper in scope, then the second best of each; papers in the order of the scope."""
     most = min(_MOST_CANDIDATE_HITS, _CANDIDATE_HITS * len(scope.papers))
     searches = await gather_all(_search(library, query, scope, options, most) for query in need.queries)
     cosines = {name: cosine for search in searches for name, cosine in search}
+    names = [name for name, _ in reciprocal_rank_fusion(searches)]
+    return [(name, cosines[name]) for name in take_turns(names, scope.papers)]
+
+
+def take_turns(names: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """Ids of chunks, best first, in turns: the best of each paper, then the second best, in the order of its key."""
     earlier: Counter[str] = Counter()
-    placed: list[tuple[int, str]] = []
-    for name, _ in reciprocal_rank_fusion(searches):
+    placed: list[tuple[int, int, str]] = []
+    for name in names:
         key = split_chunk_id(name)[0]
-        placed.append((earlier[key], name))
+        placed.append((earlier[key], keys.index(key), name))
         earlier[key] += 1
-    return [(name, cosines[name]) for _, name in sorted(placed, key=lambda item: item[0])]
+    return [name for *_, name in sorted(placed)]
 
 
 async def _scopes(library: Library, query: str, scope: Scope) -> list[Scope]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.tools.window_search import FoundChunk, order_hits, share_of_paper
+from citeloom.tools.window_search import FoundChunk, order_hits, share_of_paper, take_turns
 
 
 def hits(*found: tuple[str, float]) -> list[FoundChunk]:
@@ -31,3 +31,9 @@ def test_hits_of_one_paper_let_others_pass() -> None:
 @pytest.mark.parametrize(("papers", "share"), [(0, 1.0), (1, 1.0), (2, 0.7), (3, 0.5), (9, 0.5)])
 def test_the_fewer_papers_the_larger_their_shares(papers: int, share: float) -> None:
     assert share_of_paper(papers, 0.5) == share
+
+
+def test_chunks_of_named_papers_take_turns_in_the_order_in_which_the_papers_were_named() -> None:
+    found = ["a:00003", "a:00001", "b:00007", "a:00009", "b:00002"]
+    assert take_turns(found, ["b", "a"]) == ["b:00007", "a:00003", "b:00002", "a:00001", "a:00009"]
+    assert take_turns(found, ["a", "c", "b"]) == ["a:00003", "b:00007", "a:00001", "b:00002", "a:00009"]
