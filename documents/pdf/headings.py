@@ -225,6 +225,7 @@ _NOTICE = re.compile(
 )
 
 _MOST_AUTHORS = 60
+_LONGEST_ADDRESS = 80  # characters, of several in braces
 _FIRST_LINES = 4  # below the title: names farther down are not authors
 _WORD = r"(?:[^\W\d_a-z][\w'\u2019]*(?:-\w[\w'\u2019]*)*|[^\W\d_a-z]\.(?:-?[^\W\d_a-z]\.)*)"
 _PARTICLE = r"(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|el|al|bin)"
@@ -339,7 +340,8 @@ def confirm_authors(stated: str, first_page: str) -> tuple[str, ...]:
 
 def _names(text: str, around: str) -> list[str]:
     text = _MARKS.sub(",", _NICKNAME.sub(" ", text))
-    addresses = " ".join(re.findall(r"[\w.,{} -]{1,80}(?=@)", around)).lower()
+    before = re.findall(r"(?<![\w.,{} -])[\w.,{} -]++(?=@)", around)
+    addresses = " ".join(words[-_LONGEST_ADDRESS:] for words in before).lower()
     names: list[str] = []
     for part in map(one_line, re.split(r"[,;&]|\band\b|\s{3,}", text)):
         words = part.split()
