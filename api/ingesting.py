@@ -267,7 +267,7 @@ async def aingest_upload(
 def _select_new(
     sources: Sources, session: Session, uploads: Uploads, *, replaces: bool
 ) -> tuple[Sources, dict[str, Paper]]:
-    """New sources, and known ones by their keys; uploads come from anybody: one `replaces` another paper if told."""
+    """New sources, and known ones by their keys; with `replaces`, an upload may take the place of another paper."""
     records = session.library.records()
     present = {
         record.paper.content_hash: key

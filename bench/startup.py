@@ -105,5 +105,5 @@ def _seconds(arguments: Sequence[str]) -> float:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, but modules are compiled only once, as they are for users."""
+    """The environment of this process, in which Python stores compiled modules, as it does for users."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -142,7 +142,7 @@ def visible_evidence(state: RunState) -> list[dict[str, Any]]:
 def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: Session) -> list[dict[str, Any]]:
     """The evidence that planner and writer see: for each need its best strong findings, up to the configured number.
 
-    Specific findings beyond that number are shown up to half of it. Weak findings are shown only for a need with few
+    Up to half as many more are shown if they are specific. Weak findings are shown only for a need with few
     strong ones, and near misses only if there are no others. Cells of tables, what a person pinned, and evidence that a
     conversation recalls or earlier sections of a paper offer, are always kept. Without a chat model as reader all
     evidence is shown.

@@ -174,11 +174,17 @@ def test_what_is_written_survives_a_reload_and_another_tab_is_not_overwritten(
 
 
 @contextmanager
-def held(page: Page) -> Iterator[list[Route]]:
-    """The requests that keep a sentence, which wait until they are answered."""
+def left_for_the_next(page: Page, run: str, said: str) -> Iterator[tuple[str, list[Route]]]:
+    """The new words of the first sentence, and the requests that keep them, unanswered while the second is edited."""
+    page.goto(run)
+    opened(page, 0)
+    words = f"{said} ({key_of(page, 0)})."
+    retype(page, words)
     routes: list[Route] = []
     page.route("**/sentences", lambda route: routes.append(route))
-    yield routes
+    with page.expect_request("**/sentences"):
+        click_at(page, 1)
+    yield words, routes
     page.unroute("**/sentences")
 
 
@@ -189,22 +195,16 @@ def click_at(page: Page, position: int) -> None:
 
 
 def test_a_second_sentence_is_written_while_the_first_one_is_kept(page: Page, run: str) -> None:
-    page.goto(run)
-    opened(page, 0)
-    key = key_of(page, 0)
-    retype(page, f"Wearers differ ({key}).")
-    with held(page) as requests:
-        with page.expect_request("**/sentences"):
-            click_at(page, 1)
+    with left_for_the_next(page, run, "Wearers differ") as (words, requests):
         page.keyboard.press("End")
         page.keyboard.type(" MORE")
         field = page.get_by_role("textbox", name="Sentence 2")
         expect(field).to_contain_text(" MORE")
-        expect(page.locator("#sentence-0")).to_have_text(f"Wearers differ ({key}).")
+        expect(page.locator("#sentence-0")).to_have_text(words)
         page.keyboard.type(" WORDS")
         requests[0].continue_()
     expect(page.locator(".toast").last).to_contain_text("Kept")
-    expect(page.locator("#sentence-0")).to_have_text(f"Wearers differ ({key}).")
+    expect(page.locator("#sentence-0")).to_have_text(words)
     page.keyboard.type(" STILL")
     expect(field).to_be_focused()
     expect(field).to_contain_text(" MORE WORDS STILL")
@@ -222,13 +222,7 @@ def test_words_that_could_not_be_kept_while_another_sentence_was_written_are_sai
     page: Page, run: str, complaints: Complaints
 ) -> None:
     complaints.expected.append("status of 503")
-    page.goto(run)
-    opened(page, 0)
-    key = key_of(page, 0)
-    retype(page, f"Mine ({key}).")
-    with held(page) as requests:
-        with page.expect_request("**/sentences"):
-            click_at(page, 1)
+    with left_for_the_next(page, run, "Mine") as (words, requests):
         page.keyboard.type("Meanwhile ")
         requests[0].fulfill(status=503, json={"detail": "The judge does not answer."})
         expect(page.locator(".problem")).to_contain_text("The judge does not answer.")
@@ -236,11 +230,11 @@ def test_words_that_could_not_be_kept_while_another_sentence_was_written_are_sai
     expect(page.get_by_role("textbox", name="Sentence 2")).to_contain_text("Meanwhile")
     page.keyboard.press("Escape")
     click_at(page, 0)
-    expect(page.get_by_role("textbox", name="Sentence 1")).to_have_text(f"Mine ({key}).")
+    expect(page.get_by_role("textbox", name="Sentence 1")).to_have_text(words)
     page.keyboard.press("Enter")
     expect(page.locator(".toast").last).to_contain_text("Kept")
     page.reload()
-    expect(page.locator("#sentence-0")).to_have_text(f"Mine ({key}).")
+    expect(page.locator("#sentence-0")).to_have_text(words)
 
 
 def test_an_answer_is_a_document_in_its_conversation(
