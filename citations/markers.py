@@ -55,7 +55,8 @@ def normalise_markers(text: str) -> str:
                 if item["to"] and ids and 0 < number - ids[-1] <= _LONGEST_RANGE:  # `E1-E3` names three
                     ids.extend(range(ids[-1] + 1, number))
                 ids.append(number)
-            if ids and not (edits and start < edits[-1][1]) and not MARKER.fullmatch(text[start:end]):
+            unsure = _FORMS["divided_number"].search(text, start, end)  # `E3*5` is no E35
+            if ids and not unsure and not (edits and start < edits[-1][1]) and not MARKER.fullmatch(text[start:end]):
                 edits.append((start, end, "".join(f"[E{number}]" for number in dict.fromkeys(ids))))
         normal = _move_before_stops(_fix_spacing(_FORMS["dressed"].sub(r"\2", replace_spans(text, edits))))
         if normal == text:

@@ -62,6 +62,7 @@ PIECES = st.lists(
         ("As in Lee et al. [E3] Another.", "As in Lee et al. [E3]. Another."),
         ("An E3 ligase [data] in x[3].", "An E3 ligase [data] in x[3]."),
         ("Day [E10.5 embryos].", "Day [E10.5 embryos]."),
+        ("A fact [E3*5].", "A fact [E3*5]."),
     ],
 )
 def test_every_way_to_write_a_marker_becomes_one(written: str, normal: str) -> None:
