@@ -333,6 +333,8 @@ class ManuscriptCheck:
                 check.kind = kind or check.kind
         needing = [check for check in uncited if check.kind == "needs" and not check.elsewhere]
         for check in needing:
+            if check.sentence.marks:  # the fault of its citation says so
+                continue
             check.faults.append(fault("needs-citation", "It speaks of others' work or of the world and cites nothing."))
         await self._look_elsewhere(needing[:_MOST_ELSEWHERE])
 

@@ -111,7 +111,7 @@ def test_what_the_totals_count_and_a_citation_that_names_nothing(home: Path, tmp
     with open_library(home, settings=Settings(_env_file=None)) as library:  # type: ignore[call-arg]
         record = check_text(library, written(tmp_path, text))
     first, second, third = record["sentences"]
-    assert first["kind"] == "needs" and "empty-citation" in [item["rule"] for item in first["faults"]]
+    assert first["kind"] == "needs" and [item["rule"] for item in first["faults"]] == ["empty-citation"]
     assert [item["rule"] for item in second["faults"]] == ["number-differs"]
     assert [item["rule"] for item in third["faults"]] == ["pointer-to-nothing"]
     (line,) = summary_lines(record)
