@@ -82,10 +82,13 @@ def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> 
             on_paper(key)
     if source.version() != version:
         raise CopyError(f"{source.home.name}: changed during the copy.", help="Run the same command again.")
-    differing = [key for key in records if not _is_there(source, target, key)]
-    if differing or target.version() != version:
-        papers = f"{counted(len(differing), 'paper')} differ after the copy ({some(differing)})"
-        raise CopyError(f"{target.home.name}: {papers}.", help="Run the same command again.")
+    if differing := [key for key in records if not _is_there(source, target, key)]:
+        papers = f"{counted(len(differing), 'paper')} {'differs' if len(differing) == 1 else 'differ'}"
+        message = f"{target.home.name}: {papers} after the copy ({some(differing)})."
+        raise CopyError(message, help="Run the same command again.")
+    if target.version() != version:
+        message = f"{target.home.name}: has the same papers after the copy, but another version of the library."
+        raise CopyError(message, help="Run the same command again.")
     return CopyReport(len(missing), len(records) - len(missing), target.chunk_count(), version)
 
 

@@ -78,6 +78,21 @@ async def test_a_copy_never_mixes_libraries(opened: tuple[Library, Library], pap
     assert len(target.papers()) == 1
 
 
+async def test_papers_that_differ_after_the_copy_are_named(opened: tuple[Library, Library]) -> None:
+    source, target = opened
+    with pytest.raises(CopyError, match=r"1 paper differs after the copy \(grace2021\)"):
+        await copy_library(source, target, lambda key: target.store.delete([f"{key}:00000"] * (key == "grace2021")))
+
+
+async def test_a_copy_of_another_version_with_equal_papers_is_refused(
+    opened: tuple[Library, Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = opened
+    monkeypatch.setattr(target, "version", lambda: "another")
+    with pytest.raises(CopyError, match="same papers after the copy, but another version"):
+        await copy_library(source, target)
+
+
 async def test_a_damaged_source_is_not_copied(opened: tuple[Library, Library]) -> None:
     source, target = opened
     source.store.delete(["grace2021:00000"])
