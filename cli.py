@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Final
 
-# At the default of 700 the collector runs some hundred times during the imports, a tenth of a short command.
+# At the default of 700, garbage collection during the imports takes a tenth of the time of a short command.
 gc.set_threshold(50_000)
-# pydantic would search the metadata of all installed packages for third-party plugins: 40 ms of a short command.
+# pydantic would search the metadata of all installed packages for plugins, which takes 40 ms.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 try:
@@ -43,7 +43,7 @@ except ModuleNotFoundError as missing:
 _CTRL_C = 130  # the exit code that Typer returns on Ctrl-C
 _GRACE = 1.0  # seconds for threads to finish their reads and writes; a kill at any moment loses nothing
 
-# Each command, or group of commands, with its place below `commands`.
+# Commands and groups of commands, each with its module below `commands` and its name there.
 _COMMANDS: Final = {
     "ingest": "adding_papers:ingest",
     "add": "adding_papers:add",
@@ -92,12 +92,12 @@ wrong."""
 
 
 def command_line(arguments: Sequence[str]) -> typer.Typer:
-    """The command line with only the command given, since loading and making all forty takes 100 ms; else with all."""
+    """Build the command line with only the given command, or with all of them, which takes 100 ms, if none is given."""
     after_home = 2 if arguments[:1] == ["--home"] else int(arguments[:1] != [] and arguments[0].startswith("--home="))
     given = next(iter(arguments[after_home:]), "")
     app = typer.Typer(
         name=NAME,
-        callback=_everywhere,
+        callback=_store_global_options,
         help=_HELP,
         no_args_is_help=True,
         add_completion=program() == NAME,  # a shell completes programs by their name
@@ -125,7 +125,7 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
-def _everywhere(
+def _store_global_options(
     context: typer.Context,
     home: HomeOption = None,
     _: Annotated[
@@ -144,7 +144,7 @@ def main() -> None:
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
         os._exit(code)
-    gc.freeze()  # else what was imported is searched for cycles once more at the end: 0.1 s of a question
+    gc.freeze()  # else a last garbage collection at exit takes 0.1 s
     raise SystemExit(code)
 
 
@@ -153,10 +153,10 @@ def _run() -> int:
         made = typer.main.get_command(command_line(sys.argv[1:]))
         use_argv_name(made)
         code = int(made(prog_name=program(), standalone_mode=False) or 0)
-        return _interrupted() if code == _CTRL_C else code
+        return _report_interrupt() if code == _CTRL_C else code
     except CiteloomError as error:
         if full := disk_full(error, homes_in_use):
-            return _waiting_for_space(full)
+            return _report_full_disk(full)
         if isinstance(error, WaitingError):
             notice(str(error))
         elif error.exit_code == PAUSED:
@@ -167,34 +167,34 @@ def _run() -> int:
             notice(f"Error: {error}{hint}")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        return _interrupted()
+        return _report_interrupt()
     except BrokenPipeError:
-        _say_no_more()
+        _discard_output()
         return UNEXPECTED
     except Exception as error:  # noqa: BLE001  # the only place that turns a bug into one line and exit code 1
         if full := disk_full(error, homes_in_use):
-            return _waiting_for_space(full)
-        return _refused(error)
+            return _report_full_disk(full)
+        return _report_error(error)
 
 
-def _interrupted() -> int:
+def _report_interrupt() -> int:
     saved = "Interrupted. Completed calls are saved; run the same command to resume:"
     notice_command(saved, resume_command(sys.argv))
     return PAUSED
 
 
-def _waiting_for_space(message: str) -> int:
-    _say_no_more()  # Python would flush the buffer at exit
+def _report_full_disk(message: str) -> int:
+    _discard_output()  # Python would flush the buffer at exit
     notice(f"Paused: {message}")
     return PAUSED
 
 
-def _say_no_more() -> None:
+def _discard_output() -> None:
     sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
 
 
-def _refused(error: Exception) -> int:
-    """Report a usage error, or an unexpected error unless CITELOOM_DEBUG is set, in one line."""
+def _report_error(error: Exception) -> int:
+    """Report a usage error or an unexpected error in one line; with CITELOOM_DEBUG, raise the latter."""
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         context = getattr(error, "ctx", None)
         if context and type(error).__name__ == "NoArgsIsHelpError":  # a command group without a subcommand

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, Literal
 
-from .program import filled
+from .program import fill_placeholders
 
 ExitCode = Literal[0, 1, 2, 3, 4]
 
@@ -30,7 +30,7 @@ class CiteloomError(RuntimeError):
 
     Args:
         message: one line that names the file, field, key or page and what was expected.
-        help: the remedy in one line, with `{citeloom}` for the program; the default of the class if omitted.
+        help: the remedy in one line, with `{citeloom}` for the program; by default that of the class.
     """
 
     exit_code: ClassVar[ExitCode] = UNEXPECTED
@@ -40,7 +40,7 @@ class CiteloomError(RuntimeError):
     def __init__(self, message: str, *, help: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.help = filled(self.default_help if help is None else help)
+        self.help = fill_placeholders(self.default_help if help is None else help)
 
     def __str__(self) -> str:
         return f"{self.message} {self.help}".strip()
@@ -77,7 +77,7 @@ class ConfigurationError(InputError):
 
 
 def require_packages(what: str, *names: str, help: str) -> None:
-    """Import packages of an extra; raises `ConfigurationError` that says `what` needs them if one is missing."""
+    """Import packages of an extra; raises `ConfigurationError` beginning with `what` if one is missing."""
     try:
         for name in names:
             import_module(name)
@@ -93,18 +93,18 @@ class PausedError(CiteloomError):
 
 
 class WaitingError(PausedError):
-    """A run asks a person something, and continues once it is answered; everything is saved.
+    """A run asks a person a question, and continues once it is answered; everything is saved.
 
     Args:
         run_id: the id of the run.
-        question: what it asks, with the fields of a form under `citeloom`.
+        question: the question, with the fields of a form under `citeloom`.
     """
 
     def __init__(self, run_id: str, question: Mapping[str, Any]) -> None:
         detail = question["citeloom"]
         super().__init__(
             f"Run {run_id} waits for you ({detail['ask']}: {detail['summary']}).",
-            help=f"To answer it: {{citeloom}} runs answer {run_id} (--accept takes it as it is).",
+            help=f"To answer: {{citeloom}} runs answer {run_id} (--accept accepts everything unchanged).",
         )
         self.run_id = run_id
         self.question = question

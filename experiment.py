@@ -1,7 +1,7 @@
 """The experiment behind a paper (`exp.json`): its model, loading and validation.
 
-Unknown fields are allowed and kept. One error names everything that is wrong: the fields of the wrong type, and the
-missing ones that the section requires.
+Unknown fields are allowed and kept. One error lists everything that is wrong: fields of the wrong type, and missing
+fields that the section requires.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from .errors import InputError
 from .experiment_forms import as_metrics, as_plots, as_text, as_whole_number, move_fields, shorten_json
 from .invalid_values import describe_invalid, field_path, kind_of_value
+from .plurals import join_words
 from .section_kinds import SECTION_KINDS as SECTION_KINDS, SECTIONS, SectionKind as SectionKind
 
 PLOT_FILE = "_file"  # key of a plot's image path; set by callers that know the folder of exp.json
@@ -39,15 +40,15 @@ Text = Annotated[str, BeforeValidator(as_text)]
 
 
 class _Record(BaseModel):
-    """Fields of an experiment; a bare text in place of the record becomes the field `main`."""
+    """Fields of an experiment; plain text in place of the record becomes the field `main`."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
     main: ClassVar[str] = ""
 
     @model_validator(mode="before")
     @classmethod
-    def _normalised(cls, value: Any) -> Any:
-        """Known fields that are null count as missing."""
+    def _drop_nulls(cls, value: Any) -> Any:
+        """Drop known fields that are null, which count as missing."""
         given = {cls.main: value} if isinstance(value, str) and cls.main else value
         if not isinstance(given, dict):
             return given
@@ -109,10 +110,10 @@ class Experiment(_Record):
         """Why the experiment's run counts as failed, in a few words; empty if it does not."""
         run = {"returncode": self.execution_result.returncode, **(self.execution_result.model_extra or {})}
         flags = (f"{name} {str(bad).lower()}" for name, bad in _FLAGS if run.get(name) is bad)
-        return _exited(run) or next(flags, "") or _exited(self.model_extra or {})
+        return _find_failure(run) or next(flags, "") or _find_failure(self.model_extra or {})
 
     def text_at(self, path: str) -> str:
-        """The text of a field given by path (`paper_concept.description`); lists are joined by blanks."""
+        """The text of the field at a path (`paper_concept.description`); list items are joined by spaces."""
         value: Any = self
         for name in path.split("."):
             value = getattr(value, name)
@@ -132,15 +133,11 @@ class Experiment(_Record):
         return "\n\n".join(_texts(json.loads(self.model_dump_json(exclude={SHORTENED}))))
 
     def found_plots(self) -> list[tuple[int, Plot]]:
-        """The plots whose file was found, with their places in `plots`; only these can be shown and mentioned."""
+        """The plots whose file was found, with their indices in `plots`; only these can be shown and mentioned."""
         return [(place, plot) for place, plot in enumerate(self.plots) if (plot.model_extra or {}).get(PLOT_FILE)]
 
     def figures(self) -> list[tuple[int, Plot]]:
-        """The found plots with their numbers, without gaps.
-
-        If the experiment's own text mentions figures by number, these are positions in `plots`, so that the text stays
-        correct.
-        """
+        """The found plots, numbered without gaps, or by position in `plots` if the experiment's text cites numbers."""
         found = self.found_plots()
         own_words = [*map(self.text_at, _PROSE), *(plot.caption for _, plot in found)]
         if any(map(_FIGURE_NUMBER.search, own_words)):
@@ -157,8 +154,8 @@ _FLAGS = (("success", False), ("succeeded", False), ("failed", True), ("timed_ou
 _RUN_FIELDS = frozenset((*_EXIT_CODES, *dict(_FLAGS), "status"))  # from which `failure` is derived
 
 
-def _exited(fields: Mapping[str, Any]) -> str:
-    """The exit code or status in the fields of a run that shows that it failed."""
+def _find_failure(fields: Mapping[str, Any]) -> str:
+    """The exit code or status that shows that a run failed; empty if there is none."""
     for name in _EXIT_CODES:
         code = fields.get(name)
         if isinstance(code, int) and not isinstance(code, bool) and code != 0:
@@ -209,11 +206,11 @@ class UnusableField:
 
     @property
     def root(self) -> str:
-        """The top-level field of the experiment that it is, or is part of."""
+        """The top-level field that this field is, or is part of."""
         return re.split(r"[.\[]", self.field, maxsplit=1)[0]
 
 
-# Limits on an experiment: all of it is stored with each step of a run, and searched for each number in a text.
+# The whole experiment is stored with each step of a run, and searched for each number in a text; hence these limits.
 _LOGS = ("execution_result.stdout", "execution_result.stderr")  # shortened in the middle
 _MOST_CHARACTERS = {
     "paper_concept.title": 1_000,
@@ -250,12 +247,12 @@ OUTCOMES = frozenset({"results", "execution_result.stdout", "metrics", "reasonin
 
 
 def load_experiment(path: Path | str, *kinds: SectionKind) -> Experiment:
-    """Read `exp.json`; raises one `ExperimentError` naming all that is wrong, and what sections of `kinds` lack."""
+    """Read `exp.json`; raises one `ExperimentError` listing everything wrong or missing for sections of `kinds`."""
     source = Path(path)
     try:
         if source.stat().st_size > _MOST_BYTES:
             raise ExperimentError(
-                f"{source}: is larger than the {_MOST_BYTES // 1_000_000} MB that are read.",
+                f"{source}: is larger than the limit of {_MOST_BYTES // 1_000_000} MB.",
                 help="Leave out what the paper does not need, such as a complete log.",
             )
         raw = source.read_bytes()
@@ -288,10 +285,10 @@ def load_experiment(path: Path | str, *kinds: SectionKind) -> Experiment:
 def parse_experiment(
     data: object, *kinds: SectionKind, source: str = "experiment", left_out: Sequence[UnusableField] = ()
 ) -> Experiment:
-    """Validate an experiment from plain data; raises `ExperimentError` naming `source` and all that is wrong.
+    """Validate an experiment given as plain data; raises one `ExperimentError` that names `source` and every problem.
 
-    With `kinds` this includes the fields that sections of these kinds require; `left_out` are problems of fields that
-    are no longer in `data`.
+    Fields required by sections of `kinds` are checked too; `left_out` are problems of fields already removed from
+    `data`.
     """
     if not isinstance(data, dict):
         raise ExperimentError(f"{source}: must be a JSON object, but is {kind_of_value(data)}.")
@@ -315,7 +312,7 @@ def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[UnusableF
     except ValidationError as error:
         wrong: dict[str, str] = {}
         for item in error.errors():
-            wrong.setdefault(_named(field_path(item["loc"])), describe_invalid(item))
+            wrong.setdefault(_shorten_path(field_path(item["loc"])), describe_invalid(item))
         names = {str(item["loc"][0]) for item in error.errors()}
         usable = {name: value for name, value in form.items() if str(name) not in names}
         problems += [UnusableField(path, why) for path, why in wrong.items()]
@@ -333,21 +330,17 @@ def require_fields(
             lacks.setdefault(same, []).append(kind)
     if not problems and not lacks:
         return
-    said = [f"field {_named(problem.field)}: {problem.problem}" for problem in problems[:_MOST_PROBLEMS]]
+    said = [f"field {_shorten_path(problem.field)}: {problem.problem}" for problem in problems[:_MOST_PROBLEMS]]
     if len(problems) > _MOST_PROBLEMS:
         said.append(f"and {len(problems) - _MOST_PROBLEMS} more")
     for group, names in lacks.items():
-        some = f"one of the fields {_listed(group, 'or')} must be given"
+        some = f"one of the fields {join_words(group, 'or')} must be given"
         one = f"field {group[0]} is missing or empty"
-        said.append(f"{one if len(group) == 1 else some} (needed for {_listed(names)})")
+        said.append(f"{one if len(group) == 1 else some} (needed for {join_words(names)})")
     near = "".join(f" Is {found} meant to be {known}?" for found, known in near_fields(experiment) if lacks)
     remedies = " ".join(dict.fromkeys(problem.remedy for problem in problems if problem.remedy))
-    issues = [(_named(problem.field), f"{problem.problem}. {problem.remedy}".strip()) for problem in problems]
+    issues = [(_shorten_path(problem.field), f"{problem.problem}. {problem.remedy}".strip()) for problem in problems]
     raise ExperimentError(f"{source}: {'; '.join(said)}.{near}", help=remedies or None, issues=issues)
-
-
-def _listed(names: Sequence[str], conjunction: str = "and") -> str:
-    return f" {conjunction} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def limit_sizes(experiment: Experiment) -> Experiment:
@@ -368,7 +361,7 @@ def _earlier_notices(given: object) -> list[str]:
 def _shorten_texts(data: dict[str, Any]) -> Iterator[str]:
     """Cut texts over their limit, and yield a notice for each."""
     for path, most in _MOST_CHARACTERS.items():
-        record, name = _record_of(data, path)
+        record, name = _find_record(data, path)
         text = record[name]
         if len(text) <= most:
             continue
@@ -381,7 +374,7 @@ def _shorten_texts(data: dict[str, Any]) -> Iterator[str]:
 def _shorten_lists(data: dict[str, Any]) -> Iterator[str]:
     """Cut lists over their limit and the texts in them, and yield a notice for each list."""
     for path, most in (("paper_concept.open_questions", _MOST_QUESTIONS), ("plots", _MOST_PLOTS)):
-        record, name = _record_of(data, path)
+        record, name = _find_record(data, path)
         if len(record[name]) > most:
             yield f"{path}: has {len(record[name]):,} entries, of which the first {most} are used."
         record[name] = items = record[name][:most]
@@ -421,13 +414,13 @@ _ORDER = "single values before long lists and texts"
 
 
 def _records(experiment: Experiment) -> list[tuple[str, _Record]]:
-    """The experiment and the records in it, with the start of the paths of their fields."""
+    """The experiment and the records in it, each with the prefix of its fields' paths."""
     records: list[tuple[str, _Record]] = [("", experiment)]
     records += [(f"{name}.", getattr(experiment, name)) for name in _RECORDS]
     return records + [(f"plots[{place}].", plot) for place, plot in enumerate(experiment.plots)]
 
 
-def _record_of(data: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+def _find_record(data: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
     parent, _, name = path.rpartition(".")
     return (data[parent] if parent else data), name
 
@@ -437,7 +430,7 @@ def _unstorable_values(data: dict[Any, Any]) -> Iterator[UnusableField]:
     waiting: list[tuple[Any, str, int]] = [(data, "", 0)]
     while waiting:
         value, path, depth = waiting.pop()
-        if wrong := _problem_of(value, depth):
+        if wrong := _find_problem(value, depth):
             yield UnusableField(path, *wrong)
             continue
         if isinstance(value, dict):
@@ -448,7 +441,7 @@ def _unstorable_values(data: dict[Any, Any]) -> Iterator[UnusableField]:
             waiting += [(item, f"{path}[{n}]", depth + 1) for n, item in reversed(list(enumerate(value)))]
 
 
-def _problem_of(value: Any, depth: int) -> tuple[str, str] | None:
+def _find_problem(value: Any, depth: int) -> tuple[str, str] | None:
     """The problem with a value and its remedy; None if it is valid."""
     if depth > _MAX_DEPTH:
         return f"is nested deeper than {_MAX_DEPTH} levels", _FLATTER
@@ -461,7 +454,7 @@ def _problem_of(value: Any, depth: int) -> tuple[str, str] | None:
     return None
 
 
-def _named(path: str) -> str:
+def _shorten_path(path: str) -> str:
     """The path of a field, shortened for messages."""
     plain = _SURROGATE.sub("\ufffd", path)
     return plain if len(plain) <= _LONGEST_PATH else f"{plain[:_LONGEST_PATH]}…"
@@ -470,7 +463,7 @@ def _named(path: str) -> str:
 def missing_fields(
     experiment: Experiment, kind: SectionKind, problems: Sequence[UnusableField] = ()
 ) -> list[tuple[str, ...]]:
-    """The groups of fields of which a section of `kind` needs one, but none is given, not even with a problem."""
+    """The groups of alternative fields that a section of `kind` needs but lacks; an invalid field does not count."""
     unusable = {problem.root for problem in problems}
     return [
         tuple(group)
@@ -482,7 +475,7 @@ def missing_fields(
 
 
 def near_fields(experiment: Experiment) -> list[tuple[str, str]]:
-    """Paths of unknown fields that look misspelt or cut short, each with the field that was probably meant."""
+    """The paths of unknown fields that look misspelt or truncated, each with the field that was probably meant."""
     found: list[tuple[str, str]] = []
     for path, record in _records(experiment):
         fields = type(record).model_fields
@@ -507,26 +500,26 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
     warnings = [f"experiment: {notice} {_SHORTER}" for notice in shortened]
     misspelt = dict(near_fields(experiment))
     warnings += [
-        f"experiment: unknown field {_named(found)} is ignored: did you mean {known}?"
+        f"experiment: unknown field {_shorten_path(found)} is ignored: did you mean {known}?"
         for found, known in misspelt.items()
     ]
     names = [f"{path}{name}" for path, record in _records(experiment) for name in _unknown_names(record)]
     if unused := [name for name in names if name not in misspelt and name.rpartition(".")[2] not in _RUN_FIELDS]:
-        named = _named(", ".join(unused))
-        warnings.append(f"experiment: unknown fields, of which at most a chat model makes use: {named}.")
+        named = _shorten_path(", ".join(unused))
+        warnings.append(f"experiment: unknown fields, which only a chat model can use: {named}.")
     found = {place for place, _ in experiment.found_plots()}
     paths = [plot.path for plot in experiment.plots]
     if missing := [path for place, path in enumerate(paths) if path and place not in found]:
-        named = _named(", ".join(map(repr, missing)))
+        named = _shorten_path(", ".join(map(repr, missing)))
         warnings.append(
-            f"experiment: plots: no image (png, jpg, svg, pdf, webp) next to it for {named}: "
-            "the text does not mention them."
+            f"experiment: plots: there is no image (png, jpg, svg, pdf, webp) at {named}; "
+            "the text does not mention these plots."
         )
     if pathless := ", ".join(f"plots[{place}]" for place, path in enumerate(paths) if not path):
-        warnings.append(f"experiment: {_named(pathless)}: has no path to an image and is not used.")
+        warnings.append(f"experiment: {_shorten_path(pathless)}: has no path to an image and is not used.")
     if experiment.failure:
         warnings.append(
             f"experiment: the run of the experiment failed ({experiment.failure}): results, metrics, stdout, plots and "
-            "verdict are not used; give those of a run that ended well."
+            "verdict are not used; give the outcome of a successful run."
         )
     return warnings

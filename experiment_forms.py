@@ -1,6 +1,6 @@
-"""Plain values of `exp.json`: rewrites plausible forms to the documented one, and shortens what is too large.
+"""Rewrites plausible forms of `exp.json` values to the documented form, and shortens values that are too large.
 
-What is in no plausible form stays as it is, and is refused by its type.
+Other values stay unchanged, so that type validation refuses them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import Any, Final
 
 
 def move_fields(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The experiment with an object as `results` in its `metrics`, and a `title` in a concept that has none.
+    """Move `results` into `metrics` if it is an object, and a top-level `title` into a concept without one.
 
-    If there are metrics already, the results stand among them under their own name.
+    Existing metrics are kept, and get the results under the name `results`.
     """
     found = dict(data)
     results, metrics = found.get("results"), as_metrics({} if found.get("metrics") is None else found["metrics"])
     if isinstance(results, dict):
         del found["results"]
-        if isinstance(metrics, dict):  # else the metrics are refused, and the results may be what is meant
+        if isinstance(metrics, dict):  # else the metrics are refused
             found["metrics"] = {**metrics, "results": results} if metrics else results
     if isinstance(found.get("title"), str):
         concept = {} if found.get("paper_concept") is None else found["paper_concept"]
@@ -29,7 +29,7 @@ def move_fields(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_text(value: Any) -> Any:
-    """A number as text, and a list of texts as paragraphs."""
+    """Convert a number to text, and a list of texts to paragraphs."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
@@ -38,13 +38,13 @@ def as_text(value: Any) -> Any:
 
 
 def as_whole_number(value: Any) -> Any:
-    """A whole number that was written as text."""
+    """Convert text to a whole number if it is one."""
     digits = value.strip().removeprefix("-") if isinstance(value, str) else ""
     return int(value[:20]) if digits.isascii() and digits.isdigit() else value
 
 
 def as_metrics(value: Any) -> Any:
-    """A list of objects with `name` and `value` as one object."""
+    """Convert a list of objects with `name` and `value` to one object."""
     if not isinstance(value, list):
         return value
     pairs = [item for item in value if isinstance(item, dict) and {"name", "value"} <= {*item}]
@@ -53,7 +53,7 @@ def as_metrics(value: Any) -> Any:
 
 
 def as_plots(value: Any) -> Any:
-    """A list of objects with a `path`, also of a single plot, of bare paths, or of plots by name."""
+    """Convert a single plot, plain paths, or plots by name to a list of objects with a `path`."""
     if isinstance(value, str):
         return [{"path": value}]
     if isinstance(value, list):
@@ -72,14 +72,14 @@ _LONG_TEXT: Final = 200  # characters
 
 
 def shorten_json(value: Any, most: int) -> tuple[Any, int]:
-    """The part within so many characters of JSON, single values and small parts first, and the size of the whole."""
+    """The part that fits into `most` characters of JSON, single values and small parts first, and the full size."""
     sizes: dict[int, int] = {}
     size = _size(value, sizes)
     return (_shorten(value, most, sizes) if size > most else value), size
 
 
 def _size(value: Any, sizes: dict[int, int]) -> int:
-    """The length of a value as JSON, roughly; the sizes of containers are added to `sizes` by their id."""
+    """The approximate length of a value as JSON; caches the sizes of containers in `sizes` by id."""
     if id(value) in sizes:
         return sizes[id(value)]
     if isinstance(value, str):

@@ -21,7 +21,7 @@ _LONGEST_VALUE: Final = 80  # characters
 
 
 def kind_of_value(value: Any) -> str:
-    """What a value is in JSON: "text", "a number", "null"; not the value itself, which may be secret."""
+    """The JSON type of a value: "text", "a number", "null"; never the value itself, which may be secret."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return next((name for kind, name in _KINDS if isinstance(value, kind)), type(value).__name__)

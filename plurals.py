@@ -1,8 +1,8 @@
-"""Formats counts with nouns for messages: "1 paper", "2 papers", "1,000 entries"."""
+"""Formats counts and lists for messages: "1 paper", "2 papers", "a, b and c"."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -13,6 +13,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 def megabytes(count: int) -> str:
     """A number of bytes: "1.5 MB"."""
     return f"{count / 1_000_000:,.1f} MB"
+
+
+def join_words(words: Sequence[str], conjunction: str = "and") -> str:
+    """The words as a list in a sentence: "a, b and c"."""
+    return f" {conjunction} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def some(names: Iterable[str], most: int = 5) -> str:

@@ -36,12 +36,12 @@ def command(arguments: str) -> str:
 
 
 def install_hint(extra: str) -> str:
-    """How to install an extra, as a sentence without its full stop; the package is on no index, so from its folder."""
+    """How to install an extra, as a sentence without a full stop."""
     return f"Install it in Citeloom's folder: pip install -e '.[{extra}]'"
 
 
-def filled(text: str) -> str:
-    """`text` with each `PLACEHOLDER` replaced by the program and `COMMAND` by the command that writes a text."""
+def fill_placeholders(text: str) -> str:
+    """Replace each `PLACEHOLDER` in a text by the program, and `COMMAND` by the command that writes a section."""
     given = given_command()
     return text.replace(COMMAND, command(given if given in SECTION_KINDS else "paper")).replace(PLACEHOLDER, program())
 
@@ -57,6 +57,6 @@ def remember_command(name: str | None) -> None:
 _given: list[str] = []
 
 
-def help_as_called(text: str) -> str:
-    """A help text whose examples use the invocation of this process instead of the installed name."""
+def adapt_help(text: str) -> str:
+    """Replace the installed name in the examples of a help text by the invocation of this process."""
     return _IN_HELP.sub(lambda match: f"{match[1]}{program()} ", text)

@@ -18,18 +18,18 @@ REGISTER_REMEDY: Final = (
 
 
 class TextConnection(sqlite3.Connection):
-    """A connection that writes text which every backend can hold, and reads what is no text as bytes."""
+    """A connection that writes only text that every backend can store, and reads invalid text as bytes."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.text_factory = text_or_bytes
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        """Execute a statement with parameters that every backend can hold."""
+        """Execute a statement, with NUL and lone surrogates in its parameters replaced (`strip_nul`)."""
         return super().execute(sql, _strip_parameters(parameters))
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> sqlite3.Cursor:
-        """Execute a statement for each row of such parameters."""
+        """Execute a statement for each row of parameters, like `execute`."""
         return super().executemany(sql, map(_strip_parameters, rows))
 
 
@@ -44,8 +44,10 @@ _LOCK_TIMEOUT = 30.0  # seconds
 
 
 def write_ahead(db: sqlite3.Connection, timeout: float = _LOCK_TIMEOUT) -> None:
-    """Switch a file to WAL mode; raises sqlite3.Error. SQLite does not wait for locks here: of several processes that
-    create the file at once, all but one get a locked error, so they retry for `timeout` seconds."""
+    """Switch a file to WAL mode; raises sqlite3.Error.
+
+    SQLite does not wait for locks here, so processes that create the file at once retry for `timeout` seconds.
+    """
     until = time.monotonic() + timeout
     while True:
         try:
@@ -69,7 +71,7 @@ class DamagedFileError(InputError):
 
 @contextmanager
 def naming_damage(path: Path, remedy: str) -> Iterator[None]:
-    """Raise `DamagedFileError` with the remedy if SQLite cannot read the file at `path`, or a value in it is wrong."""
+    """Raise `DamagedFileError` with the remedy if SQLite cannot read the file at `path`, or a value is wrong."""
     try:
         yield
     except WrongValueError as error:

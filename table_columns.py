@@ -1,7 +1,7 @@
-"""Declares what the columns of tables hold, creates the tables, and validates every value that is read from them.
+"""Declares the columns of tables, creates the tables, and validates every value that is read from them.
 
-A database may be damaged or come from somebody else, and SQLite stores any type in any column: a value is checked like
-one from outside, wherever its row is read.
+A database may be damaged or come from somebody else, and SQLite stores any type in any column; so every value is
+checked like external input.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _SHOWN: Final = 60  # characters of a wrong value in a message
 
 
 class WrongValueError(ValueError):
-    """A column holds something other than was declared; the message names table, column and row.
+    """A column holds something other than declared; the message names table, column and row.
 
-    Whoever opened the database raises `DamagedFileError` for it, with the file and its remedy.
+    The code that opened the database raises it again as `DamagedFileError` with the file and its remedy.
     """
 
 
@@ -47,7 +47,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class SqlDialect:
-    """How a database writes the types of columns, a number that it assigns itself, and the end of a table."""
+    """How a database spells column types, self-assigned numbers, and the end of a CREATE TABLE statement."""
 
     types: Mapping[SqlType, str]
     counted: str
@@ -72,8 +72,8 @@ class TypedTable:
     name: str
     key: tuple[str, ...]  # the columns that identify a row
     columns: Mapping[str, Column]
-    number: str = ""  # a column that counts the rows in the order of their insertion; may be among the others
-    indexes: Mapping[str, str] = field(default_factory=dict)  # columns, and perhaps a condition, by the index's name
+    number: str = ""  # a column that numbers the rows in order of insertion; may be among the others
+    indexes: Mapping[str, str] = field(default_factory=dict)  # columns and an optional condition, by index name
 
     @property
     def stored(self) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ class TypedTable:
         return "\n".join(statements) + "\n"
 
     def insert(self, on_conflict: Literal["update", "ignore", "fail"] = "fail", columns: Sequence[str] = ()) -> str:
-        """The statement that inserts a row of all stored columns, or of these."""
+        """The statement that inserts a row of these columns, by default of all stored ones."""
         names = columns or self.stored
         others = [f"{name} = excluded.{name}" for name in names if name not in self.key]
         action = f"UPDATE SET {', '.join(others)}" if others and on_conflict == "update" else "NOTHING"
@@ -110,12 +110,12 @@ class TypedTable:
         return self.decode(names, cursor.fetchall())
 
     def records(self, cursor: Any) -> list[dict[str, Any]]:
-        """The same, by column."""
+        """The decoded rows of a query, by column; raises `WrongValueError`."""
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in self.decode(names, cursor.fetchall())]
 
     def decode(self, names: list[str], rows: list[Any]) -> list[tuple[Any, ...]]:
-        """The decoded values of rows with columns of these names; raises `WrongValueError`."""
+        """The decoded values of rows with these columns; raises `WrongValueError`."""
         decoded = []
         for place, name in enumerate(names if rows else ()):
             column, read = self.columns[name], list[Any]()
@@ -124,18 +124,18 @@ class TypedTable:
             except (ValueError, TypeError, RecursionError) as error:
                 table, _, named = (column.source or f"{self.name}.{name}").rpartition(".")
                 row = rows[len(read)]
-                key = " ".join(f"{part}={_shown(row[names.index(part)])}" for part in self.key if part in names)
+                key = " ".join(f"{part}={_shorten_value(row[names.index(part)])}" for part in self.key if part in names)
                 reason = f" ({error})" if isinstance(error, ShapeError) else ""
                 raise WrongValueError(
                     f"table {table}, column {named}, row {key}: expected {column.expected},"
-                    f" not {_shown(row[place])}{reason}."
+                    f" not {_shorten_value(row[place])}{reason}."
                 ) from None
             decoded.append(read)
         return list(zip(*decoded, strict=True))
 
 
 class TableConnection(Protocol):
-    """A connection within a transaction; parameters are written as `?`."""
+    """A connection within a transaction; `?` stands for a parameter."""
 
     def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Any:
         """Execute a statement; returns its cursor."""
@@ -145,32 +145,32 @@ class TableConnection(Protocol):
 
 
 class ShapeError(ValueError):
-    """JSON of a different shape than was declared; the message says where."""
+    """JSON of another shape than declared; the message says where."""
 
 
 def strip_nul(text: str) -> str:
-    """The text as both SQLite and PostgreSQL hold it: NUL characters and lone surrogates are replaced by U+FFFD.
+    """Replace NUL characters and lone surrogates by U+FFFD, since PostgreSQL or SQLite cannot store them.
 
-    The drivers apply it to every parameter of a statement, so that what is read again is the same on each backend.
+    The drivers apply this to every parameter of a statement, so that all backends return the same text.
     """
     return text if text.isascii() and "\0" not in text else _UNSTORABLE.sub("\ufffd", text)
 
 
 def dump_json(value: Any) -> str:
-    """JSON whose texts are stored like others: a reader finds no escaped NUL or lone surrogate in it either."""
+    """Serialize as JSON, without escaped NUL characters and lone surrogates in its texts."""
     plain = strip_nul(json.dumps(value, ensure_ascii=False))
     return _ESCAPED_NUL.sub("\\1\ufffd", plain) if "\\u0000" in plain else plain
 
 
 def text_or_bytes(stored: bytes) -> str | bytes:
-    """The text factory of SQLite connections: what is not UTF-8 stays bytes, which no text column accepts."""
+    """The text factory of SQLite connections: invalid UTF-8 stays bytes, which no text column accepts."""
     try:
         return stored.decode()
     except UnicodeDecodeError:
         return stored
 
 
-def _shown(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     short = value[:_SHOWN] if isinstance(value, str | bytes) else value
     return f"{short!r}"[: _SHOWN + 3]
 
@@ -189,7 +189,7 @@ def _object(value: Any) -> Any:
 
 
 def _values(is_valid: Callable[[Any], object], convert: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
-    """Decodes values that are valid."""
+    """A decoder that raises ValueError for values that are not valid."""
 
     def decode(value: Any) -> Any:
         if not is_valid(value):
@@ -230,7 +230,7 @@ def choice(*values: Any, by: Callable[[Any], Any] | None = None) -> Column:
 
 
 def optional(column: Column) -> Column:
-    """The same, or NULL."""
+    """The column, but nullable."""
 
     def decode(value: Any) -> Any:
         return None if value is None else column.decode(value)
@@ -238,8 +238,8 @@ def optional(column: Column) -> Column:
     return replace(column, expected=f"{column.expected} or NULL", decode=decode, nullable=True)
 
 
-def shaped(expected: str, kind: Any, *, as_record: bool = True) -> Column:
-    """JSON of a type that pydantic can check; decoded as that type, or as plain data if not `as_record`."""
+def json_column(expected: str, kind: Any, *, as_record: bool = True) -> Column:
+    """A column of JSON that pydantic validates as `kind`; decoded as that type, or as plain data if not `as_record`."""
 
     @cache
     def adapter() -> TypeAdapter[Any]:

@@ -2,5 +2,14 @@
 
 from ..invalid_values import describe_invalid, field_path
 from ..plurals import counted, megabytes
-from ..program import NAME, command, filled, given_command, help_as_called, install_hint, program, remember_command
+from ..program import (
+    NAME,
+    adapt_help,
+    command,
+    fill_placeholders,
+    given_command,
+    install_hint,
+    program,
+    remember_command,
+)
 from ..text.words import shorten

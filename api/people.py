@@ -90,7 +90,7 @@ def with_password(accounts: Accounts, name: str, password: str) -> Person:
 
 def owned_runs(home: Home) -> list[str] | None:
     """The ids of all that the person who acts paid for; None without accounts. Blocks."""
-    return home.runs().owned(person) if (person := acting.get()) else None
+    return home.runs().owned_ids(person) if (person := acting.get()) else None
 
 
 @cache

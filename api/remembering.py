@@ -111,7 +111,7 @@ def propose_from_edits(home: Home) -> list[MemoryProposal]:
     """The lines that the edits in finished runs suggest, the most frequent first; blocks."""
     register = home.runs()
     seen: dict[str, list[list[str]]] = {}
-    for thread_id in register.edited():
+    for thread_id in register.edited_ids():
         try:
             text = editable_text(find_text(home, thread_id), register.edits(thread_id))
         except InputError:

@@ -167,7 +167,7 @@ def begin_conversation(home: Home) -> ConversationEntry:
 
 def is_edited(home: Home, thread_id: str) -> bool:
     """Whether an answer of a conversation has edits of the user's; blocks."""
-    return any(text_id.startswith(f"{thread_id}.") for text_id in home.runs().edited())
+    return any(text_id.startswith(f"{thread_id}.") for text_id in home.runs().edited_ids())
 
 
 def turns_as_shown(session: Session, thread_id: str) -> list[KeptTurn]:

@@ -20,7 +20,7 @@ from ..citations.markers import MARKER
 from ..documents.categories import standard_section
 from ..documents.types import Category
 from ..models.concurrency import gather_all
-from ..models.context_size import in_batches
+from ..models.context_size import group_batches
 from ..models.http.endpoints import hash_key
 from ..models.journal.budget import BudgetReachedError
 from ..models.journal.journal import Journal
@@ -201,7 +201,7 @@ def _batches(claims: Mapping[str, JudgedClaim]) -> Iterator[list[tuple[str, Judg
     for claim in claims.values():
         first.setdefault(claim.passages[0].chunk.key, len(first))
     ordered = sorted(claims.items(), key=lambda item: first[item[1].passages[0].chunk.key])
-    yield from in_batches(ordered, lambda item: item[1].shown, _BATCH_TOKENS, _BATCH_CLAIMS)
+    yield from group_batches(ordered, lambda item: item[1].shown, _BATCH_TOKENS, _BATCH_CLAIMS)
 
 
 async def classify_sentences(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_
 import typer
 
 from .. import api
-from ..api.messages import command, given_command, help_as_called, program
+from ..api.messages import adapt_help, command, given_command, program
 from ..api.run_options import FLAGS, Shown, shown_options, spread_options
 from ..errors import CiteloomError, InputError, causes
 from .output import Printed, notice
@@ -269,6 +269,6 @@ def use_argv_name(command: Any) -> None:
     """Make examples in the help of a command and its subcommands use the program name as started."""
     for text in ("help", "short_help", "epilog"):
         if written := getattr(command, text, None):
-            setattr(command, text, help_as_called(written))
+            setattr(command, text, adapt_help(written))
     for below in getattr(command, "commands", {}).values():
         use_argv_name(below)

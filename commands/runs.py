@@ -11,7 +11,7 @@ import typer
 
 from .. import api
 from ..api import blocking, run_options
-from ..api.messages import command, counted, filled, shorten
+from ..api.messages import command, counted, fill_placeholders, shorten
 from ..api.run_options import RunLimits, Shown
 from ..errors import InputError
 from .options import JsonOption, command_group, command_on_home, resolve
@@ -168,7 +168,7 @@ async def _chat(settings: Settings, home: api.homes.Home, exp: Path | None, thre
         held = f"{counted(len(chunks), 'paper')}, {counted(sum(chunks.values()), 'chunk')}"
         notice(f"{held}. 'help' lists the commands, Ctrl-D leaves.")
     else:
-        failure(f"The library is empty. {filled(NO_PAPERS)}")
+        failure(f"The library is empty. {fill_placeholders(NO_PAPERS)}")
     shell = Shell(opening, api.stored_runs.new_thread_id(), exp)
     if thread is not None:
         restore(shell, home, thread)

@@ -1,4 +1,4 @@
-"""Describes figures with a vision model, after the papers are committed; each description is stored at once."""
+"""Describes figures with a vision model, after the papers are committed; stores each description immediately."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .indexing import run_to_end
 from .ingest_events import Described
 
 Describe = Callable[[PaperFigure, bytes], Awaitable[str]]
-_REFUSALS: Final = 3  # consecutive refusals: the model accepts no images, or none of ours
+_REFUSALS: Final = 3  # consecutive refusals after which the model is assumed to accept no images
 
 
 class FigureRefusedError(CiteloomError):
     """The model's server refused this figure, or gave no valid answer for it."""
 
-    default_help = "Other figures are described; run '{citeloom} papers describe' to try it again."
+    default_help = "Other figures are described; run '{citeloom} papers describe' to try this one again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class DescribeReport:
 
 
 def describable(figure: PaperFigure) -> bool:
-    """Whether a figure has an image to describe; a table whose rows are text needs none."""
+    """Whether a figure has an image to describe; a table whose rows are text needs no description."""
     return figure.image_hash is not None and figure.body is None
 
 
 def figure_counts(library: Library) -> tuple[int, int]:
-    """How many figures of a library can be described, and how many already are; blocks."""
+    """The numbers of figures in a library that can be described and that already are; blocks."""
     figures = [figure for _, listed in library.catalog.figures_by_paper() for figure in listed if describable(figure)]
     return len(figures), sum(bool(figure.description) for figure in figures)
 
@@ -64,10 +64,10 @@ async def describe_figures(
     concurrency: int = 4,
     on_event: Callable[[Described], None] | None = None,
 ) -> DescribeReport:
-    """Describe the figures of these papers, or of all, that have no description yet; with `refresh` all of them.
+    """Describe the figures of the papers `keys`, or of all papers; skips described figures unless `refresh`.
 
-    Raises what `describe` raises, keeping finished descriptions. Refusals stop it only if the first three figures are
-    all refused; the cause is then raised.
+    Raises what `describe` raises, keeping finished descriptions. Refused figures are skipped, but if the first three
+    are all refused, the cause is raised.
     """
     images, already = await asyncio.to_thread(_to_describe, library, keys, refresh)
     pending, refused = iter(images), list[FigureRefusal]()
@@ -75,7 +75,7 @@ async def describe_figures(
     stopped = False
 
     async def describe_image(key: str, figures: Sequence[PaperFigure]) -> str:
-        """Describe and store; returns why the image has no description, if it has none."""
+        """Describe an image and store the description; returns why there is none, or an empty text."""
         content = await asyncio.to_thread(library.figure_image, figures[0])
         if content is None:
             return "its image is missing or damaged; ingest the paper again"
@@ -117,7 +117,7 @@ async def describe_figures(
 def _to_describe(
     library: Library, keys: Collection[str] | None, refresh: bool
 ) -> tuple[list[tuple[str, Sequence[PaperFigure]]], int]:
-    """The images to describe, each with its paper's key and figures, in order; and how many are described already."""
+    """The images to describe, each with its paper's key and figures, and the number already described."""
     images: list[tuple[str, Sequence[PaperFigure]]] = []
     already = 0
     for key in library.records() if keys is None else dict.fromkeys(keys):

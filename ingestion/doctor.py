@@ -36,7 +36,7 @@ _REINDEX = "Run 'doctor --repair': they are reindexed from the papers' files."
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """The result of one check; `remedy` says what to do about it, empty if all is fine."""
+    """The result of one check; `remedy` is empty if nothing has to be done."""
 
     level: Level
     topic: str
@@ -48,7 +48,7 @@ _fine, _notice, _problem = (partial(DoctorFinding, level) for level in get_args(
 
 
 def examine(library: Library) -> list[DoctorFinding]:
-    """Check home, embedding, counts, lock, unfinished work and each store; changes nothing."""
+    """Check home, embedding, counts, lock, unfinished work and every store, without changing anything."""
     made_by = library.catalog.meta("embedding") or f"{library.embedding.name} (nothing embedded yet)"
     held = f"{counted(len(library.papers()), 'paper')}, {counted(library.chunk_count(), 'chunk')}"
     findings = [
@@ -92,7 +92,7 @@ def _describe_orphans(files: Mapping[str, tuple[int, object]]) -> str:
 
 
 def vectors_finding(library: Library) -> DoctorFinding:
-    """Check that every vector can be read: the index may be lost while the records still exist."""
+    """Check that every vector can be read; the index may be lost while the records still exist."""
     try:
         library.store.read_through()
     except VectorStoreError as error:
@@ -139,8 +139,8 @@ Faults = Sequence[tuple[str, str, Collection[str]]]
 def differences(library: Library) -> tuple[Faults, Mapping[VectorKind, Collection[str]], set[str]]:
     """Compare the ids of catalog and vector store; raises `VectorStoreError`.
 
-    Returns the papers that must be reindexed, by topic and what is wrong with them; the vectors without a paper, by
-    kind; and all records without one, by descriptive name.
+    Returns the papers that must be reindexed, by topic and problem; the vectors without a paper, by kind; and the
+    descriptive names of all records without a paper.
     """
     records = library.records()
     listed: dict[VectorKind, set[str]] = {
@@ -227,9 +227,9 @@ async def rebuild(
 ) -> IngestReport:
     """Reindex every paper, or those with the keys `only`.
 
-    A kill leaves each paper either old or new, and the next run continues. Papers with missing passages whose file is
-    gone or cannot be read are refused. Raises `InputError` if the library was created with another embedding model,
-    and any error of the embedding model.
+    A kill leaves each paper either old or new, and the next run continues. Incomplete papers whose file is gone or
+    unreadable are refused. Raises `InputError` if the library was created with another embedding model, and any error
+    of the embedding model.
     """
     await repair(library)
     incomplete = await asyncio.to_thread(incomplete_papers, library)

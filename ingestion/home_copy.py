@@ -73,7 +73,7 @@ def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> 
     embedding = source.catalog.meta("embedding")
     if embedding is not None:
         target.catalog.set_meta("embedding", embedding)
-    missing = [key for key in records if not _is_there(source, target, key)]
+    missing = [key for key in records if not _is_copied(source, target, key)]
     for keys in batches(missing, source.chunk_count, _CHUNKS_PER_BATCH):
         changes = [build_change(source, key) for key in keys]
         target.catalog.stage(changes)
@@ -82,7 +82,7 @@ def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> 
             on_paper(key)
     if source.version() != version:
         raise CopyError(f"{source.home.name}: changed during the copy.", help="Run the same command again.")
-    if differing := [key for key in records if not _is_there(source, target, key)]:
+    if differing := [key for key in records if not _is_copied(source, target, key)]:
         papers = f"{counted(len(differing), 'paper')} {'differs' if len(differing) == 1 else 'differ'}"
         message = f"{target.home.name}: {papers} after the copy ({some(differing)})."
         raise CopyError(message, help="Run the same command again.")
@@ -93,7 +93,7 @@ def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> 
 
 
 def build_change(library: Library, key: str) -> Change:
-    """The change that would add a paper of the library to another one; raises `CopyError` if a part is missing."""
+    """The change that adds a paper of the library to another library; raises `CopyError` if a part is missing."""
     change, figures = read_change(library.records()[key], library.store), library.figures(key)
     images = {figure.image_hash: library.figure_image(figure) or b"" for figure in figures if figure.image_hash}
     if change is None or not all(images.values()):
@@ -102,8 +102,8 @@ def build_change(library: Library, key: str) -> Change:
     return replace(change, sections=tuple(library.catalog.sections(key)), figures=figures, images=images)
 
 
-def _is_there(source: Library, target: Library, key: str) -> bool:
-    """Whether the target has the same paper: sections, figures, texts, words and vectors."""
+def _is_copied(source: Library, target: Library, key: str) -> bool:
+    """Whether the target has an equal copy of a paper: sections, figures, texts, words and vectors."""
     if target.records().get(key) != source.records()[key]:
         return False
     try:

@@ -27,7 +27,7 @@ Summarize = Callable[[Paper, str], Awaitable[str]]
 OnEvent = Callable[[IngestEvent], None]
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-_CONCURRENT_GROUPS = 2  # groups of papers embedded concurrently, so that the last chunks of one leave no core idle
+_CONCURRENT_GROUPS = 2  # groups of papers embedded at once, so that the last chunks of one leave no core idle
 _CONCURRENT_READERS = min(4, os.cpu_count() or 1)  # processes that read images
 _QUEUE_SIZE = 32  # papers
 NOT_EMBEDDED = "could not be embedded, since its workers crashed; ingest it again"
@@ -140,7 +140,7 @@ async def write(library: Library, changes: Sequence[Change], emit: OnEvent) -> N
 
 
 async def run_to_end(function: Callable[..., Result], *arguments: object) -> Result:
-    """Run a blocking call on a thread; if cancelled, wait for it to finish, since the lock must outlive it."""
+    """Run a blocking call in a thread; if cancelled, wait for it to finish, since the lock must outlive it."""
     task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
     try:
         return await asyncio.shield(task)

@@ -1,7 +1,7 @@
 """Ingests papers; only new or changed texts are embedded, and finished papers survive a kill.
 
-All papers are split before `indexing.py` starts, so that the amount of work is known. Files in a home that belong to no
-paper or run are found here too: `doctor` lists them, and finished jobs delete those of uploads.
+All papers are split before `indexing.py` starts, so that the amount of work is known. This module also finds files in a
+home that belong to no paper or run: `doctor` lists them, and finished jobs delete those of uploads.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ async def ingest(
 ) -> IngestReport:
     """Ingest all papers under `paths` and in `documents`, see `aingest`; unchanged papers cost nothing.
 
-    `sources` is the result of reading them, if already done; `summarize` writes the summary of a paper from its text,
-    which else is its abstract or first prose. Raises `InputError` before any change if a path or the `.bib` is missing,
-    nothing is found, the cluster cannot be used, or the library was created with another embedding model; and
-    `RayStoppedError` and any error of the embedding model, with finished papers kept.
+    `sources` is the result of reading them, if already done. `summarize` writes a paper's summary from its text; by
+    default the summary is the abstract or first prose. Raises `InputError` before any change if a path or the `.bib` is
+    missing, nothing is found, the cluster cannot be used, or the library was created with another embedding model;
+    raises `RayStoppedError` and any error of the embedding model later, keeping finished papers.
     """
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
@@ -108,7 +108,7 @@ async def ingest_sources(
 
 
 async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent | None = None) -> list[Paper]:
-    """Remove papers from every store, with the files that were uploaded or fetched by identifier, no others.
+    """Remove papers from every store, and delete their files only if uploaded or fetched by identifier.
 
     Raises `UnknownPaperError` before any change.
     """
@@ -120,7 +120,7 @@ async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent
             ConvertedFiles(library.home.converted).forget(Path(paper.source))
         await write(library, [removal(key) for key in keys], emit)
 
-    def remove_files() -> None:  # and the jobs of uploads that are empty then
+    def remove_files() -> None:  # and the jobs of uploads that this empties
         home = library.home
         uploads = home.uploads()
         places = [uploads.place_of(paper.source) for paper in papers if paper.source]
@@ -141,9 +141,9 @@ _HOUR: Final = 3600.0  # seconds; a newer file may belong to a paper that is bei
 
 
 def orphaned_files(library: Library) -> dict[str, tuple[int, Callable[[], object]]]:
-    """Unreferenced files that no job is about to use, by name: their bytes, and what deletes each; blocks.
+    """Unreferenced files that no job is about to use, by name, with size and a function that deletes each; blocks.
 
-    They are uploaded papers and plots, converted texts, and papers added by identifier.
+    These are uploaded papers and plots, converted texts, and papers added by identifier.
     """
     home = library.home
     uploads, plots = home.uploads(), home.plots()
@@ -171,7 +171,7 @@ def find_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> 
     Select the uploads first: an upload whose job ends meanwhile will already have its papers.
     """
     stored = uploads.files(among)
-    owned: defaultdict[str, set[str]] = defaultdict(set)  # by upload, the files that are papers or notes on them
+    owned: defaultdict[str, set[str]] = defaultdict(set)  # files of papers and notes, by upload
     for key, record in library.records().items():
         place = uploads.place_of(record.paper.source)
         if place is None or place[0] not in stored:

@@ -34,7 +34,7 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A change to a paper is persisted: if the process is killed, it is applied when the library is next opened."""
+    """A change to a paper is persisted: after a kill it is applied when the library is next opened."""
 
     key: str
 

@@ -17,14 +17,14 @@ from ..stores.paper_catalog import PaperRecord
 from .indexing import run_to_end
 from .plan import metadata_hash
 from .reading import printable, read_text
-from .sources import SourcePaper, Sources, leads_out, refuse_link
+from .sources import SourcePaper, Sources, outside_target, refuse_link
 
 
 def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:
-    """The sources, with renamed files matched to their papers in the library.
+    """Match renamed files to their papers in the library.
 
     A file counts as renamed if it has the text of a paper whose own file is gone, or if an earlier ingest matched it.
-    A `.bib` entry for the file takes precedence over both, since there the user states the key.
+    A `.bib` entry for the file takes precedence, since it states the key.
     """
     taken = {source.paper.key for source in sources.found}
     free = {key: record.paper for key, record in sorted(records.items()) if key not in taken}
@@ -48,9 +48,9 @@ def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) ->
 
 
 def leave_out_copies(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:
-    """The sources without new ones whose text another source or a paper of the library has; warnings name both.
+    """Drop new sources whose text another source or a paper of the library has, with a warning that names both.
 
-    To be called when the keys are final. A paper with an entry stays, since there the user states the key.
+    Call this when the keys are final. A paper with a `.bib` entry stays, since the entry states the key.
     """
     papers = {source.paper.key: source.paper for source in sources.found}
     files = {paper.source for paper in papers.values()}
@@ -75,12 +75,12 @@ def leave_out_copies(sources: Sources, records: Mapping[str, PaperRecord]) -> So
 
 
 def attach_notes(sources: Sources) -> Sources:
-    """The sources with the current notes next to their files; notes that match no paper are named in warnings.
+    """Attach the notes next to the files to their sources; warnings name notes that match no paper.
 
-    To be called when the keys are final. A note that cannot be read is refused, and its paper is ingested without one.
-    A source keeps the note it came with if there is no note file for it.
+    Call this when the keys are final. A note that cannot be read is refused, and its paper is ingested without a note.
+    A source without a note file keeps the note it came with.
     """
-    names: dict[tuple[Path, str], Path] = {}  # notes by folder and the stem that each is named after
+    names: dict[tuple[Path, str], Path] = {}  # notes by folder and stem
     for folder in dict.fromkeys(source.folder for source in sources.found if source.folder is not None):
         with suppress(OSError):  # a folder that can be entered but not listed
             for file in sorted(folder.iterdir()):
@@ -97,7 +97,7 @@ def attach_notes(sources: Sources) -> Sources:
         note, text = of_paper.get(source.paper.key), source.note
         try:
             if note is not None:
-                target = None if sources.follow_links else leads_out(note, (*sources.folders, note.parent))
+                target = None if sources.follow_links else outside_target(note, (*sources.folders, note.parent))
                 if target is not None:
                     raise FileRefusedError(refuse_link(note, target).reason)
                 text = read_text(note, blank=True)
@@ -120,7 +120,7 @@ _ENTRY_KEY = re.compile(r"(@\s*\w+\s*[{(]\s*)[^\s,{}()]+")
 
 
 class EntryError(InputError):
-    """A text is not a single BibTeX entry of a paper."""
+    """A text is not one BibTeX entry of a paper."""
 
     default_help = "Give one entry, such as @article{key, title = {...}, author = {...}, year = {2024}}."
 
@@ -151,7 +151,7 @@ def matching_entries(library: Library, bibliography: Bibliography) -> dict[str, 
 
 
 async def update_metadata(library: Library, entries: Mapping[str, Paper]) -> list[str]:
-    """Update papers, by key, with the metadata of entries; returns those changed. Raises `UnknownPaperError`."""
+    """Update papers with the metadata of entries, by key; returns the changed keys. Raises `UnknownPaperError`."""
     async with library.home.writer_lock().held(lambda pid: None):
         for key in entries:
             library.paper(key)

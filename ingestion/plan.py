@@ -67,7 +67,7 @@ class PaperPlan:
 
 @dataclass(frozen=True, slots=True)
 class IngestPlan:
-    """Everything that one ingest will do, and what it reports if all of that succeeds."""
+    """Everything that one ingest will do, and its report if all of it succeeds."""
 
     files: int
     to_index: tuple[PaperPlan, ...]
@@ -131,7 +131,7 @@ def make_plan(
         parsed, file = source.parsed, source.path if source.folder is not None else None
         found = tuple(find_figures(parsed))
         to_index.append(PaperPlan(record, parsed.text, parsed.sections, chunks, {}, wants_summary, file, found))
-    # Papers from a walked folder that no longer have a file, with the key that the file now belongs to.
+    # Papers whose file in a walked folder is gone or now belongs to another key.
     folders = [folder.resolve() for folder in sources.folders]
     key_of_file = {source.paper.source: source.paper.key for source in sources.found}
     missing: dict[str, str | None] = {}
@@ -150,16 +150,16 @@ def make_plan(
         refused=(*sources.refused, *sources.refused_entries),
         warnings=(*sources.warnings, *(() if prune else gone)),
     )
-    files, with_known = len(sources.found) + len(sources.refused), _with_known(library, to_index)
+    files, with_known = len(sources.found) + len(sources.refused), _add_known_vectors(library, to_index)
     return IngestPlan(files, tuple(with_known), tuple(metadata_only), report).without(refused)
 
 
 def _record(
     source: SourcePaper, old: PaperRecord | None, chunking: tuple[int, int], count_tokens: Callable[[str], int]
 ) -> PaperRecord:
-    """The record of the current paper; keeps a model's summary of the same text.
+    """The record of a source; keeps a model's summary of the same text.
 
-    A paper without a `.bib` entry keeps an entry set in the library, unless that came from Zotero.
+    A paper without a `.bib` entry keeps the entry set in the library, unless it came from Zotero.
     """
     paper = source.paper
     given = old is not None and has_own_entry(old.paper) and not item_path(old.paper.bibtex)
@@ -186,15 +186,15 @@ def _record(
 
 
 def _indexed_parts(record: PaperRecord) -> tuple[object, ...]:
-    """What determines the passages, vectors and figures of a paper."""
+    """The values that determine the passages, vectors and figures of a paper."""
     paper = (record.paper.content_hash, record.paper.pages, record.chunking)
     return (*paper, record.summary, record.note, record.figures_version)
 
 
-def _with_known(library: Library, plans: Sequence[PaperPlan]) -> list[PaperPlan]:
-    """The plans with the library's vectors, fetched before a write may delete the chunk a text has moved from."""
+def _add_known_vectors(library: Library, plans: Sequence[PaperPlan]) -> list[PaperPlan]:
+    """Add the library's vectors to the plans, before a write can delete the chunk that a text moved from."""
     records = library.records()
-    keys = {record.summary: key for key, record in records.items()}  # a paper whose key was changed has another one
+    keys = {record.summary: key for key, record in records.items()}  # by summary, since a paper's key may have changed
     passages = {
         text: chunk_id(key, place) for key, record in records.items() for place, text in enumerate(record.passages)
     }

@@ -43,11 +43,11 @@ from ..errors import CiteloomError, InputError, PausedError, require_packages
 from ..models.embeddings.bundled_models import LocalEmbedding, cores, count_tokens_each
 from ..models.embeddings.protocol import EmbeddingModel, Vector, Vectors
 from ..program import install_hint
-from ..stores.tables import in_parts
+from ..stores.tables import split_parts
 from . import reading
 from .reading import PDF, READING_VERSION, Chunking, ConvertedFiles, IngestExecutor, Texts, parse_file, printable
 
-TRIES: Final = 6  # most workers die for reasons other than the job, and a vain retry costs only time
+TRIES: Final = 6  # most workers die for reasons other than their job, and a futile retry costs only time
 LOST: Final = f"crashed {TRIES} Ray workers, perhaps for lack of memory"
 _MAX_BYTES: Final = 64_000_000  # bytes of files in flight, which the object store holds
 _POLL_INTERVAL: Final = 1.0  # seconds between checks for Ctrl-C
@@ -92,9 +92,9 @@ class RayJobs:
     def run(self, jobs: Iterable[RayJob]) -> Iterator[tuple[RayJob, Any]]:
         """Run jobs and yield each with its result as it finishes; None if it was given up.
 
-        A job whose worker was lost is resent after all others, when the cause may have passed. Raises
-        `RayStoppedError`, `InputError` if a worker has other versions, `StoppedError`, and what a stage raises. Jobs
-        still running are then cancelled.
+        A job whose worker was lost is sent again after all others, when the cause may have passed. Raises
+        `RayStoppedError`, `InputError` if a worker has other versions, `StoppedError`, and what a stage raises; an
+        error cancels the jobs still running.
         """
         waiting, again = iter(jobs), deque[RayJob]()
         running: dict[Any, RayJob] = {}
@@ -205,7 +205,7 @@ def versions() -> dict[str, str]:
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error in one line; of a traceback that Ray puts into one, its last line."""
+    """The message of an error in one line; the last line of a traceback that Ray puts into a message."""
     text = str(error).strip()
     if "Traceback (most recent call last)" in text:
         text = text.splitlines()[-1]
@@ -214,7 +214,7 @@ def one_line(error: BaseException) -> str:
 
 def _stage_task() -> Callable[..., Any]:
     def run_stage(wanted: dict[str, str], stage: str, *arguments: Any) -> tuple[str, dict[str, str], Any]:
-        """Run a stage of the same versions; nested, so that Ray sends the code by value, whatever the worker has."""
+        """Run a stage if the versions match; nested, so that Ray sends this code by value, whatever the worker has."""
         from importlib import import_module, metadata
 
         node = import_module("ray").util.get_node_ip_address()
@@ -241,8 +241,8 @@ _JOIN_TIMEOUT: Final = 60.0  # seconds until Ray has started or joined
 _STOP_TIMEOUT: Final = 5.0  # seconds for threads to notice that the ingest is over
 _LEAVE_TIMEOUT: Final = 20.0  # seconds until Ray has stopped
 _CHECK: Final = "Check address and versions with 'ray status' on the cluster, or start a Ray here with --ray alone."
-# By default Ray reports usage, copies the current folder to every worker under 'uv run', and starts a local Ray for
-# calls whose cluster is gone.
+# By default Ray reports usage, copies the current folder to every worker under 'uv run', and starts a local Ray if the
+# cluster of a call is gone.
 _ENVIRONMENT: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
@@ -260,7 +260,7 @@ class RayRequest:
     def __post_init__(self) -> None:
         """Raise `InputError` for anything that is not an address."""
         if self.address not in (LOCAL, AUTO) and not _ADDRESS.fullmatch(self.address):
-            help_ = "Give host:port, ray://host:port, 'auto' for the cluster of this computer, or none to start one."
+            help_ = "Give host:port, ray://host:port, 'auto' for the cluster of this computer, or nothing to start one."
             raise InputError(f"{self.address}: is not the address of a Ray cluster.", help=help_)
 
 
@@ -298,8 +298,8 @@ async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    # The kernel ends a Ray that was started here when the thread that started it ends, so the thread outlives that Ray.
-    # As a daemon it cannot keep the program from exiting while Ray hangs.
+    # The kernel ends a Ray when the thread that started it ends, so this thread lives until Ray has stopped. As a
+    # daemon it cannot keep the program from exiting while Ray hangs.
     thread = threading.Thread(target=stay, name="citeloom-ray", daemon=True)
     thread.start()
     try:
@@ -461,7 +461,7 @@ def _embed(jobs: RayJobs, texts: Texts, on_done: Callable[[int], object]) -> dic
     """Embed texts in batches; if a worker dies, retry its batch one by one, so that one text cannot fail others."""
     vectors: dict[str, Vector] = {}
     for size, tries in ((_BATCH, 1), (1, TRIES)):
-        batches = list(in_parts([name for name in texts if name not in vectors], size))
+        batches = list(split_parts([name for name in texts if name not in vectors], size))
         unembedded = (
             RayJob(number, "embed", partial(tuple, ([texts[name] for name in batch],)), tries=tries)
             for number, batch in enumerate(batches)

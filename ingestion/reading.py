@@ -1,6 +1,6 @@
-"""The stages of an ingest that need no store, reading, splitting and embedding, run here or on Ray (`ray_executor.py`).
+"""The stages of an ingest that need no store (reading, splitting, embedding), run here or on Ray (`ray_executor.py`).
 
-What was read is cached, so that unchanged files are not read again.
+The content of files is cached, so that unchanged files are not read again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ READING_VERSION = "8"
 
 
 class ConvertedFiles:
-    """A folder of cache entries, created with the first entry."""
+    """The cached content of converted files; the folder is created with the first entry."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -130,7 +130,7 @@ def parse_files(files: Sequence[Path], kept: ConvertedFiles | None, ocr: Ocr | N
 
 
 def parse_file(file: Path, kept: ConvertedFiles | None, ocr: Ocr | None) -> ParsedPaper | Refusal:
-    """The parsed paper, or the reason why it is refused, so that one paper cannot abort the others."""
+    """The parsed paper or its refusal, so that one paper cannot abort the others."""
     if printable(str(file)) != str(file):
         return Refusal(printable(str(file)), "has a name that is not valid text; rename it")
     try:
@@ -164,7 +164,7 @@ def _parse(file: Path, kept: ConvertedFiles | None, ocr: Ocr | None) -> ParsedPa
     except OSError as error:
         raise FileRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
     hint = "; give it with --bib" if ending == ".bib" else ""
-    raise FileRefusedError(f"is not a paper ({', '.join(ENDINGS)}){hint}")
+    raise FileRefusedError(f"is not a file type that can be read ({', '.join(ENDINGS)}){hint}")
 
 
 def read_text(file: Path, *, blank: bool = False) -> str:
@@ -200,7 +200,7 @@ def printable(name: str) -> str:
 
 Chunking = tuple[int, int]  # target size and overlap of chunks, in tokens
 Texts = Mapping[str, str]  # by their hashes
-# Splits papers, given with their keys, in order; for a refused paper, the reason takes the place of its chunks.
+# Splits papers, given with their keys, in order; a refused paper yields the reason instead of chunks.
 SplitPapers = Callable[[Sequence[tuple[str, ParsedPaper]], Chunking], Iterable[tuple[Chunk, ...] | str]]
 # Embeds texts and reports how many more are done; the result lacks texts that could not be embedded.
 EmbedTexts = Callable[[Texts, Callable[[int], None]], Awaitable[Mapping[str, Vector]]]
@@ -224,7 +224,7 @@ def local_executor(embedding: EmbeddingModel) -> IngestExecutor:
 def split_papers(
     count_tokens: CountTokens, papers: Sequence[tuple[str, ParsedPaper]], chunking: Chunking
 ) -> Iterator[tuple[Chunk, ...]]:
-    """Split one paper after the other; one without searchable text has no chunks."""
+    """Split papers in order; a paper without searchable text has no chunks."""
     target, overlap = chunking
     for key, parsed in papers:
         raise_if_stopped()

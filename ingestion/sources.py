@@ -1,7 +1,7 @@
 """Collects the sources of an ingest: walks folders, reads papers and LangChain documents, finds their `.bib` entries.
 
-A folder may come from somebody else, with links to any of the user's files, and ingested text is sent to models. So
-links out of a folder are followed only on request.
+Links out of a folder are followed only on request: the folder may come from somebody else and link to any of the user's
+files, and ingested text is sent to models.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """The files found, in order of their names; `passed_over` counts files with other extensions."""
+    """The files found, sorted by name; `passed_over` counts files with other extensions."""
 
     files: tuple[Path, ...]
     bibliographies: tuple[Path, ...]
@@ -43,9 +43,9 @@ class Walked:
 
 
 def walk(paths: Sequence[Path], endings: Sequence[str], *, follow_links: bool = False) -> Walked:
-    """The files among `paths`, and the non-hidden ones with these extensions below its folders.
+    """Find the files among `paths`, and the non-hidden files with these extensions below the folders among them.
 
-    Bibliographies must lie directly in a folder. A file given by its own path may be a link to anywhere.
+    Bibliographies must be directly in a folder. A file given by its own path may be a link to anywhere.
     """
     files: dict[Path, None] = {}
     bibliographies: dict[Path, None] = {}
@@ -55,22 +55,22 @@ def walk(paths: Sequence[Path], endings: Sequence[str], *, follow_links: bool = 
         if not path.is_dir():
             files[path] = None
             continue
-        for file in _below(path, follow_links):
+        for file in _walk_folder(path, follow_links):
             ending = file.suffix.lower()
             if ending not in endings and ending != ".bib":
                 passed_over[printable(ending) or "without extension"] += 1
             elif ending == ".bib" and file.parent != path:
                 continue
             # Links of notes are checked later, when their paper is known.
-            elif not follow_links and note_stem(file) is None and (target := leads_out(file, paths)) is not None:
+            elif not follow_links and note_stem(file) is None and (target := outside_target(file, paths)) is not None:
                 refused[file] = refuse_link(file, target)
             else:
                 (bibliographies if ending == ".bib" else files)[file] = None
     return Walked(tuple(files), tuple(bibliographies), tuple(refused.values()), passed_over)
 
 
-def _below(folder: Path, follow_links: bool) -> Iterator[Path]:
-    """The files below a folder; each folder once, since links can form a cycle."""
+def _walk_folder(folder: Path, follow_links: bool) -> Iterator[Path]:
+    """Yield the files below a folder, entering each folder once, since links can form a cycle."""
     seen: set[str] = set()
     for inside, subfolders, names in os.walk(folder, followlinks=follow_links):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
@@ -83,8 +83,8 @@ def _below(folder: Path, follow_links: bool) -> Iterator[Path]:
         yield from (Path(inside) / name for name in sorted(names) if not name.startswith("."))
 
 
-def leads_out(file: Path, within: Sequence[Path]) -> Path | None:
-    """The target of a link, if it is neither one of these paths nor below one of these folders."""
+def outside_target(file: Path, within: Sequence[Path]) -> Path | None:
+    """The target of a link if it is outside these paths; None for any other file."""
     if not file.is_symlink():
         return None
     try:
@@ -114,10 +114,10 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def align_pages(paper: ParsedPaper, pdf: ParsedPaper) -> ParsedPaper | None:
-    """Align a paper's text with the pages of its PDF, whose first page fills in missing authors, year and DOI.
+    """Add the pages of a PDF to a paper's text, and missing authors, year and DOI from its first page.
 
     None if the PDF has a different text. A page whose words are not in the text, such as a page of figures, begins
-    where the next one does.
+    where the next page does.
     """
     words = [(match.group().casefold(), match.start()) for match in _WORD.finditer(paper.text)]
     places: dict[tuple[str, ...], int] = {}  # of runs of words; -1 for one that occurs several times
@@ -202,7 +202,7 @@ def read_sources(
     folders = tuple(path for path in paths if path.is_dir())
     walked = walk(paths, reading.ENDINGS, follow_links=follow_links)
     notes = tuple(file for file in walked.files if note_stem(file) is not None)
-    files, twins = _one_of_each([file for file in walked.files if note_stem(file) is None])
+    files, twins = _choose_files([file for file in walked.files if note_stem(file) is None])
     pdfs = {file: twin for twin, file in twins if _is_pdf(twin)}
     if not files and not documents and not walked.refused:
         where = ", ".join(str(path) for path in paths)
@@ -261,8 +261,8 @@ def require_paths(paths: Sequence[Path]) -> None:
             raise InputError(f"{path}: no such file or folder.", help="Check the path that you gave to ingest.")
 
 
-def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Path]]]:
-    """Choose one file per paper, Markdown first, PDF (most guessed) last; returns the others with that file."""
+def _choose_files(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Path]]]:
+    """Choose one file per paper, Markdown first and PDF last; also returns each other file with the chosen one."""
     ranks = {ending: rank for rank, ending in enumerate(reading.ENDINGS)}
     best: dict[tuple[Path, str], Path] = {}
     for file in sorted(files, key=lambda file: ranks.get(file.suffix.lower(), len(ranks))):
@@ -283,9 +283,9 @@ def _take_pages(
     warnings: list[str],
     refused: list[Refusal],
 ) -> tuple[Path, ParsedPaper | Refusal]:
-    """The paper with the pages of the PDF next to it, if any, and its file: the PDF if the text is refused.
+    """The paper with the pages of the PDF next to it, if any, and its file; the PDF's paper if the text is refused.
 
-    `warnings` receives the reason if the pages cannot be used, `refused` a text that its PDF replaces.
+    Adds a warning if the pages cannot be used, and a refusal for a text that its PDF replaces.
     """
     if pdf is None:
         return file, parsed
@@ -313,7 +313,7 @@ def merge_text_with_pdf(earlier: SourcePaper, later: SourcePaper) -> SourcePaper
 
 
 def _describe(file: Path, parsed: ParsedPaper | Refusal, bibliography: Bibliography) -> SourcePaper | Refusal:
-    """The paper with its metadata, or the reason why it is refused."""
+    """The paper with its metadata, or its refusal."""
     if isinstance(parsed, Refusal):
         return parsed
     try:
@@ -324,7 +324,7 @@ def _describe(file: Path, parsed: ParsedPaper | Refusal, bibliography: Bibliogra
 
 
 def group_documents(documents: Iterable[Document]) -> tuple[dict[str, list[Document]], list[Refusal]]:
-    """Group documents by the key or source in their metadata, in order of first occurrence; refuse those without."""
+    """Group documents by the key or source in their metadata, in order of first occurrence; refuses others."""
     groups: dict[str, list[Document]] = {}
     refused: list[Refusal] = []
     for number, document in enumerate(documents):
@@ -341,7 +341,7 @@ def group_documents(documents: Iterable[Document]) -> tuple[dict[str, list[Docum
 
 
 def read_documents(name: str, parts: Sequence[Document], bibliography: Bibliography) -> SourcePaper | Refusal:
-    """The paper in the documents of one group, or the reason why it is refused."""
+    """The paper in a group of documents, or its refusal."""
     try:
         given = parts[0].metadata
         size = sum(len(part.page_content) for part in parts)
@@ -398,7 +398,7 @@ def read_again(paper: Paper, kept: ConvertedFiles, ocr: Ocr | None) -> SourcePap
 
 
 def read_as(file: Path, entry: Paper, kept: ConvertedFiles, ocr: Ocr | None) -> SourcePaper | Refusal:
-    """Read a file, whatever its name, as the paper of this entry."""
+    """Read a file as the paper of an entry, whatever the file's name."""
     parsed, beside = parse_file(file, kept, ocr), file.with_suffix(PDF)
     if not _is_pdf(file) and beside.is_file():
         file, parsed = _take_pages(file, parsed, parse_file(beside, kept, ocr), [], [])

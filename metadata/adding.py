@@ -46,7 +46,7 @@ class NewPaper:
     key: str
     entry: str = ""  # empty if there already is one
     duplicate: str = ""  # the key of the same paper in the library
-    similar: str = ""  # that of a paper with the same title and authors under another DOI, such as its preprint
+    similar: str = ""  # the key of a paper with the same title and authors under another DOI, such as a preprint
     pdfs: tuple[tuple[str, str], ...] = ()  # links to free PDFs, each with the service that names it
     status: PublicationStatus = field(default_factory=PublicationStatus)
     failures: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class UnknownIdentifierError(InputError):
 
 
 class KnownPapers:
-    """What already exists: the papers of the library, and the `.bib` entries by key; blocks."""
+    """The papers of the library and the `.bib` entries, against which a new paper is compared; blocks."""
 
     def __init__(self, papers: Iterable[Paper], store: MetadataStore, bibs: Sequence[Bibliography]) -> None:
         self.papers = list(papers)
@@ -116,9 +116,9 @@ async def look_up(services: Services, identifier: Identifier, known: KnownPapers
 
 
 def merge_works(works: Sequence[Work], doi: str) -> Work:
-    """Merge several services' works: each field comes from the first that has it, most authoritative first.
+    """Merge several services' works, most authoritative first: each field comes from the first work that has it.
 
-    Publication fields come only from the registrar, if it answered: others may describe the article of a preprint.
+    Publication fields come only from the registrar, if it answered; for a preprint, others may describe the article.
     """
     first = works[0]
     names = set(FROM_ANY_SERVICE)
@@ -168,7 +168,7 @@ async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
         reason = one_line(failure.reason) or failure.kind
         raise DownloadError(f"{host}: sent no file ({reason}).", help=remedy) from error
     if _PDF not in body[:_START]:
-        raise DownloadError(f"{host}: what it sent is not a PDF.", help=remedy)
+        raise DownloadError(f"{host}: sent a file that is not a PDF.", help=remedy)
     return body
 
 
@@ -219,6 +219,6 @@ def keep_file(home: Home, found: NewPaper, pdf: bytes | None) -> Path | None:
 
 
 def abstract_page(title: str, abstract: str) -> str:
-    """The markdown to index for a paper of which only the abstract is known."""
+    """The Markdown to index for a paper without a file."""
     text = abstract if abstract[0].isalnum() else f"\\{abstract}"
     return f"# {' '.join(title.split())}\n\n## Abstract\n\n{text}\n"

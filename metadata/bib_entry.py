@@ -1,7 +1,7 @@
-"""Makes BibTeX entries of service data, and completes or appends to a `.bib` without replacing the user's content.
+"""Makes BibTeX entries from service data, and completes or appends to a `.bib` without replacing the user's content.
 
 Citation keys are made from Better BibTeX patterns such as `auth.lower + year + veryshorttitle.lower`: a sum of terms,
-each a quoted text or a function, with arguments and filters after it; `FUNCTIONS` and `FILTERS` list what is supported.
+each a quoted text or a function with arguments and filters. `FUNCTIONS` and `FILTERS` list the supported ones.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def bib_entry(work: Work, key: str) -> str:
 
 
 def bib_name(family: str, given: str) -> str:
-    """A name as "Family, Given", so that the parts are not confused; one without given names in braces."""
+    """A name as "Family, Given"; a name without given names in braces."""
     if not given:
         return "{" + as_latex(family) + "}"
     return _protect(", ".join(as_latex(part).replace(",", " ") for part in (family, given)))
 
 
 def _protect(name: str) -> str:
-    """Put words in braces that would separate or end a list of names."""
+    """Put words that would separate or end a list of names in braces."""
     return re.sub(r"\b(and|others)\b", r"{\1}", name)
 
 
@@ -161,7 +161,7 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+", re.sub(r"(?<=\w)['’-](?=\w)", "", text))
 
 
-def _capital(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
@@ -169,7 +169,7 @@ def _fold(text: str) -> str:
     return without_accents(text.translate(_PLAIN))
 
 
-def _safe(text: str) -> str:
+def _keep_key_characters(text: str) -> str:
     return _UNSAFE.sub("", _fold(text)).strip("-:_")
 
 
@@ -180,7 +180,7 @@ def _authors(fields: KeyFields, count: int, letters: int, start: int = 0) -> str
 def _title_words(fields: KeyFields, count: int, capitals: int) -> str:
     words = [word for word in _words(fields.title) if word.casefold() not in _SKIPPED] or _words(fields.title)
     taken = words[:count]
-    return "".join(_capital(word) if place < capitals else word for place, word in enumerate(taken))
+    return "".join(_capitalize(word) if place < capitals else word for place, word in enumerate(taken))
 
 
 FUNCTIONS: Final[Mapping[str, tuple[tuple[int, ...], Callable[..., str]]]] = {
@@ -192,7 +192,7 @@ FUNCTIONS: Final[Mapping[str, tuple[tuple[int, ...], Callable[..., str]]]] = {
         (),
         lambda fields: _authors(fields, 1, 0) + "EtAl" if len(fields.families) > 2 else _authors(fields, 2, 0),
     ),
-    "title": ((), lambda fields: "".join(map(_capital, _words(fields.title)))),
+    "title": ((), lambda fields: "".join(map(_capitalize, _words(fields.title)))),
     "shorttitle": ((3, 0), _title_words),
     "veryshorttitle": ((1, 0), _title_words),
     "year": ((), lambda fields: str(fields.year or "")),
@@ -203,9 +203,9 @@ FUNCTIONS: Final[Mapping[str, tuple[tuple[int, ...], Callable[..., str]]]] = {
 FILTERS: Final[Mapping[str, Callable[..., str]]] = {
     "lower": str.lower,
     "upper": str.upper,
-    "capitalize": _capital,
+    "capitalize": _capitalize,
     "alphanum": lambda text: "".join(sign for sign in text if sign.isalnum()),
-    "clean": _safe,
+    "clean": _keep_key_characters,
     "fold": _fold,
     "ascii": lambda text: "".join(sign for sign in _fold(text) if sign.isascii()),
     "abbr": lambda text: "".join(word[0] for word in re.findall(r"[A-Z]?[^\sA-Z]+|[A-Z]", text)),
@@ -227,14 +227,14 @@ class KeyPattern:
             self._sum = ast.parse(pattern.strip().replace("\\", "\\\\"), mode="eval").body
         except SyntaxError as error:
             rest = pattern.strip()[(error.offset or 1) - 1 :][:20]
-            raise self._refused(f"{rest!r} is not understood") from None
+            raise self._pattern_error(f"{rest!r} is not understood") from None
         except (ValueError, MemoryError, RecursionError):
-            raise self._refused("it is not understood") from None
+            raise self._pattern_error("it is not understood") from None
         self._evaluate(self._sum, _SAMPLE)
 
     def key(self, fields: KeyFields, taken: Collection[str] = ()) -> str:
-        """The ASCII key for a paper, with the next free letter appended if it is `taken` (ignoring case)."""
-        base = _safe(self._evaluate(self._sum, fields))[:_LONGEST] or "paper"
+        """The ASCII key of a paper, with the next free letter appended if `taken` contains it in any case."""
+        base = _keep_key_characters(self._evaluate(self._sum, fields))[:_LONGEST] or "paper"
         used = {key.casefold() for key in taken}
         endings = itertools.chain.from_iterable(itertools.product(ascii_lowercase, repeat=n) for n in itertools.count())
         return next(key for ending in endings if (key := base + "".join(ending)).casefold() not in used)
@@ -245,7 +245,7 @@ class KeyPattern:
         if isinstance(node, ast.Call) and not node.keywords:
             named, arguments = node.func, [getattr(each, "value", None) for each in node.args]
         if any(type(value) not in (int, str) for value in arguments):
-            raise self._refused(f"{ast.unparse(node)!r} has an argument that is neither a number nor a text")
+            raise self._pattern_error(f"{ast.unparse(node)!r} has an argument that is neither a number nor a text")
         match named:
             case ast.BinOp(left=left, op=ast.Add(), right=right) if named is node:
                 return self._evaluate(left, fields) + self._evaluate(right, fields)
@@ -254,23 +254,23 @@ class KeyPattern:
             case ast.Name(id=name):
                 defaults, function = FUNCTIONS[self._find(name, FUNCTIONS, "function")]
                 if len(arguments) > len(defaults) or any(isinstance(value, str) for value in arguments):
-                    raise self._refused(f"{name} does not take these arguments")
+                    raise self._pattern_error(f"{name} does not take these arguments")
                 return function(fields, *arguments, *defaults[len(arguments) :])
             case ast.Attribute(value=value, attr=name):
                 change = FILTERS[self._find(name, FILTERS, "filter")]
                 try:
                     return change(self._evaluate(value, fields), *arguments)
                 except TypeError:
-                    raise self._refused(f"{name} does not take these arguments") from None
-        raise self._refused(f"{ast.unparse(node)[:20]!r} is not understood")
+                    raise self._pattern_error(f"{name} does not take these arguments") from None
+        raise self._pattern_error(f"{ast.unparse(node)[:20]!r} is not understood")
 
     def _find(self, name: str, known: Mapping[str, object], what: str) -> str:
         found = next((one for one in known if one.casefold() == name.casefold()), None)
         if found is None:
-            raise self._refused(f"there is no {what} {name!r}; there are {', '.join(known)}")
+            raise self._pattern_error(f"there is no {what} {name!r}; there are {', '.join(known)}")
         return found
 
-    def _refused(self, why: str) -> ConfigurationError:
+    def _pattern_error(self, why: str) -> ConfigurationError:
         return ConfigurationError(
             f"Setting citation_key (CITELOOM_CITATION_KEY): {self._pattern!r}: {why}.",
             help="Write it like 'auth.lower + year + veryshorttitle.lower'.",

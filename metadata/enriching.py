@@ -50,7 +50,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class StoredMetadata:
-    """What is stored about a paper: its DOI, the fields that its entry lacks, differences, and its status."""
+    """The stored metadata of a paper: its DOI, the fields that its entry lacks, differences, and its status."""
 
     doi: str = ""
     filled: tuple[ServiceStatement, ...] = ()
@@ -67,7 +67,7 @@ class StoredMetadata:
 
 
 async def enrich_paper(services: Services, paper: Paper) -> dict[str, Any]:
-    """Look a paper up and commit the answers; a record without a `doi` means nothing was identified or stored."""
+    """Look a paper up and commit the answers; without a `doi` in the result, nothing was identified or stored."""
     store, known = services.store, StoredMetadata()
     doi = (await asyncio.to_thread(store.dois, [paper])).get(paper.key, "")
     outcome: Outcome = "known"
@@ -128,7 +128,7 @@ def missing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list
         item for item in statements if item.field in FROM_ANY_SERVICE or item.service in REGISTRARS or not registered
     ]
     known = []
-    for name, by_service in sorted(_by_field(counting).items()):
+    for name, by_service in sorted(_group_by_field(counting).items()):
         if name not in own:
             order = _CITATION_PRECEDENCE if name == "citations" else _PRECEDENCE
             known.append(by_service[next(filter(by_service.__contains__, (*order, *by_service)))])
@@ -140,7 +140,7 @@ def differing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> li
     own = _own_fields(paper)
     return [
         Difference(name, own[name], service, given.value)
-        for name, by_service in _by_field(statements).items()
+        for name, by_service in _group_by_field(statements).items()
         if name in _COMPARED and name in own
         for service, given in by_service.items()
         if _differ(name, own[name], given.value, paper)
@@ -152,7 +152,7 @@ def moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _by_field(statements: Sequence[ServiceStatement]) -> dict[str, dict[str, ServiceStatement]]:
+def _group_by_field(statements: Sequence[ServiceStatement]) -> dict[str, dict[str, ServiceStatement]]:
     return {each.field: {item.service: item for item in statements if item.field == each.field} for each in statements}
 
 
@@ -193,7 +193,7 @@ def import_retraction_watch(store: MetadataStore, file: Path, on_notice: Callabl
     """Replace Retraction Watch's notices with the file's, unless this version was already imported; blocks.
 
     `on_notice` is called before the import, which takes seconds. Returns whether the file was imported. Raises
-    `InputError` if the file is missing, too large or not Retraction Watch's; the previous import then stays.
+    `InputError`, keeping the previous import, if the file is missing, too large or not Retraction Watch's.
     """
     try:
         require_regular(file, _MOST_BYTES)

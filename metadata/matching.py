@@ -60,7 +60,7 @@ class WorkCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The decision on a paper: `best` is its work if the verdict is `same`; otherwise the candidates are only shown."""
+    """The decision on a paper; `best` is its work if the verdict is `same`, else there are only candidates to show."""
 
     verdict: Verdict
     candidates: tuple[WorkCandidate, ...] = ()
@@ -72,7 +72,7 @@ class Match:
 
 
 def match_paper(paper: Paper, works: Iterable[Work]) -> Match:
-    """Find the work that is the paper; unsure unless exactly one clearly matches."""
+    """Find the work that is the paper; the verdict is `unsure` unless exactly one clearly matches."""
     by_doi = {work.doi: work for work in reversed(list(works))}
     rated = [compare(paper, work) for work in by_doi.values()]
     near = sorted((item for item in rated if item.similarity >= UNSURE), key=lambda item: -item.similarity)
@@ -102,7 +102,7 @@ def compare(paper: Paper, work: Work) -> WorkCandidate:
         apart = abs(paper.year - work.year)
         year = {0: 1.0, 1: 0.97, 2: 0.85}.get(apart, 0.7)  # one year apart: published online and in print
         if apart > 1:
-            against.append(f"it is of {work.year}, not {paper.year}")
+            against.append(f"it is from {work.year}, not {paper.year}")
     kind = 1.0
     named_preprint = bool(PREPRINT_SERVER.search(paper.venue))
     if paper.venue and work.is_preprint and not named_preprint:
@@ -142,7 +142,7 @@ def _content(plain: str) -> list[str]:
 
 
 def _word_similarity(first: Sequence[str], second: Sequence[str]) -> float:
-    """Exact words count fully and misspelt ones nearly so; each other word of either title takes off a fifth."""
+    """Exact matches count fully and misspelt ones nearly so; each unmatched word of either title takes off a fifth."""
     left = dict(enumerate(second))
     score, places = 1.0, list[int]()
     for word in first:
@@ -166,7 +166,7 @@ def _misspelt(one: str, other: str) -> bool:
 
 
 def _subtitle_similarity(one: str, other: str) -> float:
-    """0.95 if one title is the other without its subtitle; 0 for a subtitle that makes it another work."""
+    """0.95 if one title is the other without its subtitle; 0 if the subtitle makes it another work."""
     parts = [_SUBTITLE.split(_RETRACTED_TITLE.sub("", title[:_MOST_TITLE]), maxsplit=1) for title in (one, other)]
     if len(parts[0]) == len(parts[1]):
         return 0.0

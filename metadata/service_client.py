@@ -49,7 +49,7 @@ class ServiceError(CiteloomError):
 
 
 class NotCachedError(ServiceError):
-    """`--offline` was given, and there is no answer in the cache."""
+    """`--offline` was given, and the cache has no answer."""
 
     default_help = "Run the same command without --offline."
 
@@ -62,14 +62,14 @@ class ServiceClient:
     base_url: str
     store: MetadataStore  # the cache of answers
     http: httpx.AsyncClient  # redirects must be off
-    max_age: float  # seconds for which a stored answer is used
+    max_age: float  # seconds for which a cached answer is used
     offline: bool = False  # use only the cache, whatever its age
     timeout: float = 30.0  # seconds for one try
     clock: Clock = field(default_factory=Clock)
     traffic: Counter[str] = field(default_factory=Counter)  # answers, by "requests" and "cached"
     interval: float = 0.0  # minimum number of seconds between two requests
     private: Mapping[str, str] = field(default_factory=dict)  # parameters that are not part of the cache key
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # nor are these
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # also not part of the cache key
 
     def __post_init__(self) -> None:
         self._limiter = Limiter(max_concurrency=1, max_retries=_MAX_RETRIES, timeout=self.timeout, clock=self.clock)
@@ -86,7 +86,7 @@ class ServiceClient:
             self.traffic["cached"] += 1
             return stored.body
         if self.offline:
-            raise NotCachedError(f"{name}: nothing was asked, since --offline was given and the cache has no answer.")
+            raise NotCachedError(f"{name}: no request was sent, since --offline was given; the cache has no answer.")
         if self._given_up:
             raise ServiceError(self._given_up)
         try:
@@ -123,7 +123,7 @@ class ServiceClient:
 
 
 async def fetch(http: httpx.AsyncClient, url: str, headers: Mapping[str, str], most: int, *, query: str = "") -> bytes:
-    """The body of a response; `query` is added to each request and follows redirects, but only on the same host.
+    """The body of a response; follows redirects, adding `query` to requests on the same host only.
 
     Raises `ServerRefusalError`, `RedirectedError`, and `BrokenAnswerError` for more than `most` bytes.
     """

@@ -1,8 +1,8 @@
 """Queries each metadata service, and parses works, notices and versions from its answers.
 
-Crossref has most journals, and updates such as retractions; DataCite has arXiv, Zenodo, figshare and others whose DOIs
-Crossref does not register. OpenAlex gives single works by DOI free of charge; Semantic Scholar knows papers by DOI, by
-arXiv id and by title.
+Crossref has most journals, and updates such as retractions; DataCite has arXiv, Zenodo, figshare and other sources
+whose DOIs Crossref does not register. OpenAlex returns single works by DOI free of charge; Semantic Scholar finds
+papers by DOI, arXiv id and title.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Work:
 
 
 def field_text(value: object, most: int = _LONGEST_FIELD) -> str:
-    """A string of an answer as plain text on one line: no tags, entities or control characters, bounded in length."""
+    """A string as plain text on one line, without tags, entities and control characters, bounded in length."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
@@ -149,8 +149,8 @@ _FIELDS: Final = (
 )
 
 
-def _at(item: object, place: str) -> object:
-    """The value at a place such as `container.title`; None if there is none."""
+def _value_at(item: object, place: str) -> object:
+    """The value at a path such as `container.title`; None if it is missing."""
     for name in filter(None, place.split(".")):
         item = mapping(item).get(name)
     return item
@@ -159,9 +159,9 @@ def _at(item: object, place: str) -> object:
 def _work(
     service: str, item: Mapping[str, Any], doi: str, title: str, people: Iterable[Author | None], **given: Any
 ) -> Work | None:
-    """The work with what is `given`, and the texts at the service's `places`; None without DOI or title."""
+    """The work with the fields `given` and the texts at the service's `places`; None without DOI or title."""
     texts = {
-        name: next(filter(None, (first_text(_at(item, place), _LONGEST[name]) for place in places)), "")
+        name: next(filter(None, (first_text(_value_at(item, place), _LONGEST[name]) for place in places)), "")
         for name, places in _KINDS["places"][service].items()
     }
     found = Work(service, doi, title, tuple(filter(None, people)), **{**texts, **given})
@@ -175,11 +175,11 @@ _NOTICE_SOURCES: Final = {"retraction-watch": "Retraction Watch by Crossref"}
 
 
 async def crossref_notices(client: ServiceClient, doi: str) -> list[Notice]:
-    """The updates to a work that are registered only with the notices themselves; raises `ServiceError`."""
+    """The notices about a work, which Crossref registers only with the notices themselves; raises `ServiceError`."""
     answer = await client.get("/works", {"filter": f"updates:{doi}", "rows": "20"})
     return [
         notice
-        for item in objects(_at(answer, "message.items"))
+        for item in objects(_value_at(answer, "message.items"))
         for update in objects(item.get("update-to"))
         if doi_in(update.get("DOI")) == doi
         for notice in _notices([update], doi_in(item.get("DOI")))
@@ -191,7 +191,7 @@ async def crossref_candidates(client: ServiceClient, paper: Paper) -> list[Work]
     names = " ".join(paper.family_names[:3] or paper.authors[:3])
     asked = " ".join(f"{paper.title} {names} {paper.year or ''}".split())[:_LONGEST_QUERY]
     answer = await client.get("/works", {"query.bibliographic": asked, "rows": str(_CANDIDATES)})
-    items = _at(answer, "message.items")
+    items = _value_at(answer, "message.items")
     if not isinstance(items, list):
         raise ServiceError(f"{CROSSREF} gave an answer without a list of works.")
     return [work for work in map(parse_crossref, objects(items)) if work is not None]
@@ -210,7 +210,7 @@ def parse_crossref(item: Mapping[str, Any]) -> Work | None:
         doi,
         title,
         (author(person.get("given"), person.get("family"), person.get("name")) for person in people),
-        # That of the issue, or else of the earliest other publication.
+        # The date of the issue, else of the earliest other publication.
         year=next(filter(None, (year_in(next(iter(_date_parts(item.get(name))), None)) for name in _DATES)), None),
         abstract=abstract_text(item.get("abstract")),
         citations=whole_number(item.get("is-referenced-by-count")),
@@ -219,14 +219,14 @@ def parse_crossref(item: Mapping[str, Any]) -> Work | None:
         versions=tuple(
             Version(kind, other, CROSSREF)
             for name, kind in _KINDS["crossref_versions"].items()
-            for related in objects(_at(item, f"relation.{name}"), 20)
+            for related in objects(_value_at(item, f"relation.{name}"), 20)
             if related.get("id-type") == "doi" and (other := doi_in(related.get("id"))) and other != doi
         ),
     )
 
 
 def _date_parts(value: object) -> list[Any]:
-    """Year, month and day of a date of Crossref, as far as they are given."""
+    """Year, month and day of a Crossref date, as far as given."""
     parts = mapping(value).get("date-parts")
     return parts[0] if isinstance(parts, list) and parts and isinstance(parts[0], list) else []
 
@@ -252,8 +252,8 @@ def parse_datacite(item: Mapping[str, Any]) -> Work | None:
     """The work that the attributes of a DOI describe; None without DOI or title."""
     doi = doi_in(item.get("doi"))
     title = first_text([entry.get("title") for entry in objects(item.get("titles"), 5)])
-    publisher = field_text(item.get("publisher")) or field_text(_at(item, "publisher.name"))
-    kind = field_text(_at(item, "types.resourceTypeGeneral"), 60)
+    publisher = field_text(item.get("publisher")) or field_text(_value_at(item, "publisher.name"))
+    kind = field_text(_value_at(item, "types.resourceTypeGeneral"), 60)
     is_arxiv = publisher.casefold() == "arxiv"
     abstracts = (
         abstract_text(entry.get("description"))
@@ -294,9 +294,9 @@ def parse_openalex(item: Mapping[str, Any]) -> Work | None:
     """The work that OpenAlex describes; None without DOI or title."""
     doi, title = doi_in(item.get("doi")), field_text(item.get("title") or item.get("display_name"))
     kind = field_text(item.get("type_crossref") or item.get("type"), 60)
-    pages = [field_text(_at(item, f"biblio.{name}"), 40) for name in ("first_page", "last_page")]
+    pages = [field_text(_value_at(item, f"biblio.{name}"), 40) for name in ("first_page", "last_page")]
     names = (
-        field_text(entry.get("raw_author_name"), 400) or field_text(_at(entry, "author.display_name"), 400)
+        field_text(entry.get("raw_author_name"), 400) or field_text(_value_at(entry, "author.display_name"), 400)
         for entry in objects(item.get("authorships"))
     )
     words: dict[int, str] = {}  # of the abstract, by their positions
@@ -315,7 +315,7 @@ def parse_openalex(item: Mapping[str, Any]) -> Work | None:
         kind=_KINDS["openalex_kinds"].get(kind, kind),
         abstract=" ".join(words[position] for position in sorted(words)),
         citations=whole_number(item.get("cited_by_count")),
-        open_access=link(_at(item, "best_oa_location.pdf_url")),
+        open_access=link(_value_at(item, "best_oa_location.pdf_url")),
         # OpenAlex gives neither the notice nor its date.
         notices=(Notice("retraction", OPENALEX),) if item.get("is_retracted") is True else (),
     )
@@ -325,17 +325,19 @@ def parse_openalex(item: Mapping[str, Any]) -> Work | None:
 
 
 async def semantic_scholar_candidates(client: ServiceClient, paper: Paper) -> list[Work]:
-    """The work whose title is nearest, as a list of at most one; raises `ServiceError`."""
+    """The work with the nearest title, in a list of at most one; raises `ServiceError`."""
     title = " ".join(paper.title.split())[:_LONGEST_TITLE]
     answer = await client.get("/paper/search/match", {"query": title, "fields": _FIELDS})
-    items = objects(_at(answer, "data"), 5)
+    items = objects(_value_at(answer, "data"), 5)
     return [work for work in map(parse_semantic_scholar, items) if work is not None]
 
 
 def parse_semantic_scholar(item: Mapping[str, Any], doi: str = "") -> Work | None:
     """The work that Semantic Scholar describes; `doi` is the DOI that was asked for. None without DOI or title."""
-    arxiv_doi = f"{ARXIV_PREFIX}{arxiv.lower()}" if (arxiv := field_text(_at(item, "externalIds.ArXiv"), 60)) else ""
-    own = doi_in(_at(item, "externalIds.DOI"))
+    arxiv_doi = (
+        f"{ARXIV_PREFIX}{arxiv.lower()}" if (arxiv := field_text(_value_at(item, "externalIds.ArXiv"), 60)) else ""
+    )
+    own = doi_in(_value_at(item, "externalIds.DOI"))
     named = doi or own or arxiv_doi
     # One record covers preprint and article, so its other DOI belongs to the other version.
     versions: tuple[Version, ...] = ()
@@ -358,12 +360,12 @@ def parse_semantic_scholar(item: Mapping[str, Any], doi: str = "") -> Work | Non
         kind=next(iter(kinds), ""),
         abstract=abstract_text(item.get("abstract")),
         citations=whole_number(item.get("citationCount")),
-        open_access=link(_at(item, "openAccessPdf.url")),
+        open_access=link(_value_at(item, "openAccessPdf.url")),
         versions=versions,
     )
 
 
-# Where each service is asked for one work, the place of the work in its answer, and its parser.
+# For each service: the path of a request for one work, the path of the work in the answer, and the parser.
 _LOOK_UPS: Final[Mapping[str, tuple[str, str, Callable[..., Work | None]]]] = {
     CROSSREF: ("/works/", "message", parse_crossref),
     DATACITE: ("/dois/", "data.attributes", parse_datacite),
@@ -383,7 +385,7 @@ async def look_up_work(client: ServiceClient, identifier: Identifier) -> Work | 
     answer = await client.get(f"{path}{quote(named, safe=':')}", fields)
     if answer is None:
         return None
-    item = mapping(_at(answer, place))
+    item = mapping(_value_at(answer, place))
     work = parse(item, doi) if service == SEMANTIC_SCHOLAR else parse(item)
     if work is None:
         raise ServiceError(f"{service} gave an answer without a title for {identifier.shown}.")

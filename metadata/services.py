@@ -34,7 +34,7 @@ SERVICE_NAMES: Final[dict[MetadataService, str]] = {
     "openalex": OPENALEX,
     "semantic_scholar": SEMANTIC_SCHOLAR,
 }
-# Minimum seconds between requests; for Crossref, its published limits for lists, in the polite pool and outside.
+# Minimum seconds between requests; for Crossref, its published limits for lists, inside and outside the polite pool.
 _INTERVALS: Final[dict[MetadataService, float]] = {"datacite": 0.1, "openalex": 0.1, "semantic_scholar": 1.1}
 _POLITE, _IMPOLITE = 0.34, 1.05
 _SECONDS_OF_A_DAY: Final = 86_400
@@ -68,7 +68,7 @@ class Services:
             return await self._ask(service, responses, lambda client: works.look_up_work(client, identifier))
 
         async def ask_registrar() -> Work | None:
-            """Crossref, with the notices about the work, else DataCite."""
+            """Ask Crossref, also for notices about the work, else DataCite."""
             work = None if identifier.arxiv else await ask("crossref")
             if work is None:
                 return await ask("datacite")
@@ -105,7 +105,10 @@ class Services:
 
 def service_hosts(settings: Settings) -> str:
     """The services and their hosts, for the notice shown before anything is sent."""
-    named = [f"{SERVICE_NAMES[name]} ({host_of(settings.service_endpoint(name)[0])})" for name in _configured(settings)]
+    named = [
+        f"{SERVICE_NAMES[name]} ({host_of(settings.service_endpoint(name)[0])})"
+        for name in _configured_services(settings)
+    ]
     return ", ".join(named)
 
 
@@ -127,7 +130,7 @@ async def open_services(
     timeout = httpx.Timeout(settings.request_timeout, connect=min(_CONNECT_TIMEOUT, settings.request_timeout))
     async with httpx.AsyncClient(timeout=timeout, follow_redirects=False) as http:
         services = Services({}, store, http, clock or Clock())
-        for name in _configured(settings):
+        for name in _configured_services(settings):
             services.clients[name] = ServiceClient(
                 store=store,
                 http=http,
@@ -142,7 +145,7 @@ async def open_services(
 
 
 def _request_settings(settings: Settings, service: MetadataService) -> dict[str, Any]:
-    """Address, key and request rate of a service; raises `ConfigurationError` for a key that may not be sent there."""
+    """Address, key and request rate of a service; raises `ConfigurationError` if its key may not be sent there."""
     url, key, mailto = settings.service_endpoint(service)
     setting = f"{service}_base_url"
     check_url(url, f"CITELOOM_{setting.upper()}", str(type(settings).model_fields[setting].default))
@@ -162,7 +165,7 @@ def _request_settings(settings: Settings, service: MetadataService) -> dict[str,
     return {**named, "interval": interval, "private": private, "headers": headers}
 
 
-def _configured(settings: Settings) -> list[MetadataService]:
+def _configured_services(settings: Settings) -> list[MetadataService]:
     wanted = [name for name in SERVICE_NAMES if name in settings.metadata_services]
     if not wanted:
         raise ConfigurationError(

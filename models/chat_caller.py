@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .http.client import Endpoint
 
 
-# Raised by the parsing of an answer that violates the protocol.
+# Raised when an answer that violates the protocol is parsed.
 _PARSING = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 # Tokens reserved for an answer whose caller sets no limit.
 _UNLIMITED_ANSWER: Final = 8_000
@@ -137,7 +137,7 @@ class ChatCaller:
             except CallFailedError as failed:
                 if failed.failure.kind == "context":
                     size = asked.size() // _BYTES + (asked.max_tokens or 0)
-                    self._context.refused(failed.failure.reason, size, self._made_for)
+                    self._context.learn_refusal(failed.failure.reason, size, self._made_for)
                 raise
             return [request.result(payload, tokens)]
 
@@ -172,7 +172,7 @@ class ChatCaller:
             message = await self._send(asked, body, reader if streamed else None)
         except Exception as error:
             if reader is not None:
-                reader.begin()  # now, not with the next try, which may have to wait
+                reader.begin()  # now, since the next try may have to wait
             better = tried.after(error, with_schema=asked.schema is not None, streamed=streamed)
             if better is None:
                 raise
@@ -198,15 +198,15 @@ class ChatCaller:
             reader.begin()
         model, tools = self._model, [dict(tool) for tool in asked.tools]
         if isinstance(model, BaseChatModel) and not self._speaks_openai:
-            return await _answer(model.bind_tools(tools) if tools else model, asked.messages, body, reader)
+            return await _request_answer(model.bind_tools(tools) if tools else model, asked.messages, body, reader)
         named: dict[str, Any] = {"tools": tools} if tools else {}
         try:
             if not isinstance(model, BaseChatModel):
-                return await _traced(model, self._identity.model, asked.messages, {**named, **body}, reader)
+                return await _trace_call(model, self._identity.model, asked.messages, {**named, **body}, reader)
             # By name, ChatOpenAI would send a token limit that many local servers do not know, and a response_format
             # would select another method, which discards an answer cut off at its limit.
             named["extra_body"] = {**(getattr(model, "extra_body", None) or {}), **body}
-            return await _answer(model, asked.messages, named, reader)
+            return await _request_answer(model, asked.messages, named, reader)
         except _PARSING as error:
             raise BrokenAnswerError(f"it cannot be read: {error}") from error
 
@@ -221,7 +221,7 @@ class _Request:
     max_tokens: int | None
 
     def written(self) -> str:
-        """The request, without its images, as text that is at least as long as the prompt a server builds from it."""
+        """The request without its images, as text at least as long as the prompt that a server builds from it."""
         dumped = [message.model_dump(include={"type", "content", "tool_calls", "name"}) for message in self.messages]
         for message in dumped:
             if isinstance(message["content"], list):
@@ -241,14 +241,14 @@ def _is_image(block: object) -> bool:
     return isinstance(block, dict) and block.get("type") in ("image", "image_url")
 
 
-async def _traced(
+async def _trace_call(
     endpoint: Endpoint,
     model: str,
     messages: Sequence[BaseMessage],
     parameters: Mapping[str, Any],
     reader: StreamSubscription | None,
 ) -> AIMessage:
-    """The answer of an endpoint, as LangChain's callbacks see the call of a chat model."""
+    """Request an answer from an endpoint, reporting it to LangChain's callbacks as a call of a chat model."""
     sent = convert_to_openai_messages(list(messages))
     for message in sent:
         if message.get("tool_calls"):  # some servers refuse an empty text
@@ -269,18 +269,18 @@ async def _traced(
     return answer
 
 
-async def _answer(
+async def _request_answer(
     model: Runnable[LanguageModelInput, AIMessage],
     messages: Sequence[BaseMessage],
     named: Mapping[str, Any],
     reader: StreamSubscription | None,
 ) -> AIMessage:
-    """The answer of a model, streamed if there is a reader; a model that does not stream yields one piece."""
+    """Request an answer from a model, streamed if there is a reader; without streaming it is one piece."""
     if reader is None:
-        return _as_answer(await model.ainvoke(list(messages), **named))
+        return _require_answer(await model.ainvoke(list(messages), **named))
     pieces: list[AIMessage] = []
     async for piece in model.astream(list(messages), **named):
-        pieces.append(_as_answer(piece))
+        pieces.append(_require_answer(piece))
         reader.say(printable(str(piece.text)))
         await asyncio.sleep(0)  # lets listeners run even if the whole answer arrived at once
     chunks = [piece for piece in pieces if isinstance(piece, AIMessageChunk)]
@@ -289,7 +289,7 @@ async def _answer(
     return add_ai_message_chunks(*chunks) if len(chunks) == len(pieces) else pieces[-1]
 
 
-def _as_answer(message: BaseMessage) -> AIMessage:
+def _require_answer(message: BaseMessage) -> AIMessage:
     if not isinstance(message, AIMessage):
         raise BrokenAnswerError(f"a {message.type} message instead of an answer")
     return message
@@ -321,7 +321,7 @@ def chat_identity(settings: Settings, role: RoleName) -> ModelIdentity:
         getattr(settings, f"{role}_{part}") is not None for part in ("model", "base_url", "api_key")
     )
     prefix = f"CITELOOM_{role.upper()}"
-    # The remedy for a missing key names the setting at the level where the address was set.
+    # The remedy for a missing key names the variable at the level where the address or the key was set.
     return ModelIdentity(
         endpoint=endpoint_name(url),
         model=model,

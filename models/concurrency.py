@@ -30,8 +30,8 @@ _INTERRUPTIBLE: Final = 0.2 if sys.platform == "win32" else None  # seconds per 
 async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
     """Wait for all awaitables, then return their results in order or raise the first error in that order.
 
-    If one call fails, the others in flight still finish, and their answers reach the journal. They are started one
-    after the other with a yield in between, so that the first request goes out before the last of twenty is built.
+    If one call fails, the others in flight still finish, so that their answers reach the journal. Each is started after
+    a yield, so that the first request goes out before the last of twenty is built.
     """
     tasks: list[asyncio.Future[T]] = []
     try:
@@ -53,8 +53,8 @@ async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
 def thread_safe_cache(make: Callable[Parameters, T]) -> Callable[Parameters, T]:
     """Decorator that calls a function once per set of arguments; the last 64 results are cached.
 
-    `functools.lru_cache` lets two threads that call at the same moment create one object each: two limiters for one
-    endpoint, or a client that nobody closes. Here calls are serialized, so the function must not call itself.
+    With `functools.lru_cache`, two threads that call at the same moment create one object each: two limiters for one
+    endpoint, or a client that is never closed. Here calls are serialized, so the function must not call itself.
     """
     cached, making = lru_cache(maxsize=64)(make), threading.Lock()
 
@@ -67,7 +67,7 @@ def thread_safe_cache(make: Callable[Parameters, T]) -> Callable[Parameters, T]:
 
 
 class LoopLocal(Generic[T]):
-    """A value for each event loop, created where it is first needed: connections and semaphores belong to a loop."""
+    """A value for each event loop, created on first use: connections and semaphores belong to a loop."""
 
     def __init__(self, create: Callable[[], T]) -> None:
         self._create = create
@@ -182,8 +182,8 @@ def _require_no_loop() -> None:
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run `work` on the background loop and return its result; raises RuntimeError inside a running loop.
 
-    Ctrl-C cancels the work and waits until it has cleaned up, but not for a step that blocks the loop, and not for
-    worker threads, since they cannot be stopped: see `stop_background_loop`.
+    Ctrl-C cancels the work and waits until it has cleaned up, but neither for a step that blocks the loop nor for
+    worker threads, which cannot be stopped: see `stop_background_loop`.
     """
     try:
         _require_no_loop()
@@ -206,7 +206,7 @@ def run_here(work: Coroutine[Any, Any, T]) -> T:
 
 
 def iterate_async(parts: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
-    """Iterate an async iterator from code without an event loop; raises RuntimeError inside a running loop."""
+    """Iterate over an async iterator on the background loop; raises RuntimeError inside a running loop."""
     _require_no_loop()
     iterator, context = parts(), contextvars.copy_context()
 

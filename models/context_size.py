@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 ItemT = TypeVar("ItemT")
-LEAST_SIZE: Final = 2_048  # below this, the instructions alone leave no room for a source
-WHOLE: Final = 10**9  # for parts of a prompt that are shortened only if the size is known
+LEAST_SIZE: Final = 2_048  # below this, the instructions leave no room for a source
+WHOLE: Final = 10**9  # for parts of a prompt that are shortened only if the context size is known
 _MOST_SIZE: Final = 100_000_000
 _LIST_TIMEOUT: Final = 3.0  # seconds to wait for a server's list of models
 _CHARACTERS: Final = 4  # per token, roughly: hence the margin
@@ -38,7 +38,7 @@ _USUAL_CALL: Final = 4_600  # tokens of a reader call: windows and instructions
 # Shares of the context reserved for the answer: a text or list of findings, or a turn of the planner.
 OF_A_TEXT: Final = 1 / 4
 OF_A_TURN: Final = 1 / 8
-# Context sizes are multiples of these, which distinguishes the end of a context from other limits.
+# Context sizes are multiples of these, which distinguishes a full context from other limits.
 _OLLAMA_BLOCK: Final = 1_024
 _LLAMA_BLOCK: Final = 256
 _LONG_TOKEN: Final = 5  # characters: hardly any prompt has longer tokens on average
@@ -76,7 +76,7 @@ class Room:
         return cls(size, output if size is None else min(output, int(size * part)))
 
     def left(self, usual: int, *beside: str, share: float = 1.0) -> int:
-        """Tokens for a part of the prompt: up to `usual`, at most a `share` of what the `beside` texts leave."""
+        """Tokens for a part of the prompt: up to `usual`, but at most a `share` of the room that `beside` leaves."""
         if self.size is None:
             return usual
         free = round(self.size * (1 - _MARGIN)) - self.output - sum(map(_tokens, beside))
@@ -84,13 +84,13 @@ class Room:
 
     @property
     def is_small(self) -> bool:
-        """Whether even a reader call, the smallest, has less room than usual."""
+        """Whether even a reader call, the smallest call, has less room than usual."""
         return self.left(_USUAL_CALL) < _USUAL_CALL
 
     def holds(self, *texts: str) -> bool:
         return self.size is None or self.left(WHOLE) >= sum(map(_tokens, texts))
 
-    def shortened(self, text: str) -> str:
+    def shorten(self, text: str) -> str:
         """Truncate a text for which prompts reserve no separate room, such as a complaint."""
         return text if self.size is None else text[:_SHORT_TEXT]
 
@@ -102,12 +102,12 @@ class Room:
 UNLIMITED: Final = Room()
 
 
-def in_batches(
+def group_batches(
     items: Iterable[ItemT], parts: Callable[[ItemT], Mapping[Any, int]], tokens: int, most: int
 ) -> Iterator[list[ItemT]]:
-    """Group items, in order, into calls of at most `most` items and about `tokens`, but at least one item.
+    """Group items, in order, into calls of at least one and at most `most` items, and about `tokens` tokens.
 
-    `parts` are what an item shows, with its tokens; what several items of a call show counts once.
+    `parts` gives the parts that an item shows, with their tokens; a part that several items of a call show counts once.
     """
     batch: list[ItemT] = []
     shown: dict[Any, int] = {}
@@ -129,10 +129,11 @@ class ContextSize:
         self.size = size
         self.lessons = 0
 
-    def refused(self, message: str, asked: int, made_for: int | None) -> None:
-        """Learn from the refusal `message` of a prompt and answer of about `asked` tokens.
+    def learn_refusal(self, message: str, asked: int, made_for: int | None) -> None:
+        """Learn the size from the refusal `message` of a call of about `asked` tokens, prompt and answer.
 
-        `made_for` is the size that the prompt was built for: if several are refused at once, only the first counts.
+        `made_for` is the context size that the prompt was built for; of several prompts refused at once, only the first
+        counts.
         """
         if self.size != made_for:
             return
@@ -145,7 +146,7 @@ class ContextSize:
 
 
 def find_stated_size(models: object, model: str) -> int | None:
-    """The context size in a server's list of models for `model`, or for the only entry, whatever its name."""
+    """The context size of `model` in a server's list of models, or of the only model in it."""
     entries = models.get("data") if isinstance(models, Mapping) else None
     listed = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
     named = [entry for entry in listed if entry.get("id") == model] or (listed if len(listed) == 1 else [])
@@ -182,7 +183,7 @@ def infer_context_size(read: int, written: int, *, sent: int, most: int | None, 
 
 
 async def list_models(url: str, key: SecretStr | None) -> object:
-    """What an endpoint says of its models; None if it does not answer in time."""
+    """The list of models that an endpoint gives; None if it does not answer in time."""
     from .http.client import Endpoint
 
     try:
@@ -249,7 +250,7 @@ class Contexts:
         return self._runs[run_id][self._endpoint_model(role)]
 
     def lessons(self, run_id: str) -> int:
-        """How often a refusal in the run has led to a smaller size."""
+        """The number of refusals in the run that led to a smaller size."""
         return sum(known.lessons for known in self._runs.get(run_id, {}).values())
 
     async def keep(self, run_id: str) -> None:

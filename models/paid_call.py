@@ -68,8 +68,8 @@ async def get_or_request(
 ) -> list[CachedAnswer]:
     """The answers to `records`: from the journal, from an equal call in flight, or by one request.
 
-    `ask` receives the positions of the records without an answer and returns their results in that order. The error
-    raised is user-facing, and depends on whether the run, or a run in `also`, had answers before.
+    `ask` receives the positions of the records without an answer and returns their results in that order. Raises a
+    user-facing error, which depends on whether the run, or a run in `also`, had answers before.
     """
     request = PaidRequest(budget)
     try:
@@ -82,7 +82,7 @@ async def get_or_request(
         request.finish()
 
 
-# The URL of each encoding's data, whose sha1 is the file's name in tiktoken's cache, and the sha256 of the data.
+# The URL of each encoding's data, whose sha1 names the file in tiktoken's cache, and the sha256 of the data.
 DATA: Final = {
     "cl100k_base": (
         "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken",
@@ -95,7 +95,7 @@ DATA: Final = {
 }
 _LARGEST: Final = 10_000_000  # maximum bytes of such a file; the two have about 2 and 4 million
 _MARGIN: Final = 1.1  # since servers format tools and schemas differently
-_WIDE_MARGIN: Final = 1.5  # for servers that may use another tokenizer under that model name
+_WIDE_MARGIN: Final = 1.5  # for servers that may use another tokenizer under the same model name
 _PIECE: Final = 2_000  # characters encoded at once: a run without whitespace takes quadratic time
 _OWN_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
 
@@ -128,7 +128,7 @@ def counts_as_openai(endpoint: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _encoding_of(model: str) -> Encoding | None:
-    """The tokenizer of a model, if tiktoken's cache holds its complete data: nothing is downloaded."""
+    """The tokenizer of a model if tiktoken's cache has its data; downloads nothing."""
     try:
         import tiktoken
 

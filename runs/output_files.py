@@ -228,7 +228,7 @@ def save(
     name = stem_of(record, stem)
     written = written_files(home)
     suffixes = [*ALWAYS, *wanted, *(figure["file"].partition(".")[2] for figure in record["figures"])]
-    edited_runs = set() if home is None else {*home.runs().edited()} - {record["thread_id"]}
+    edited_runs = set() if home is None else {*home.runs().edited_ids()} - {record["thread_id"]}
 
     def replaceable(path: Path) -> bool:
         return written.has(path) and not (path.suffix == ".json" and _run_of(path) in edited_runs)

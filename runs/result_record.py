@@ -195,7 +195,7 @@ def with_notices(record: StoredRecord, session: Session) -> StoredRecord:
             changed["report"] = {**report, "papers": shown}
         return changed
 
-    earlier = session.home.runs().edited_instead(record["thread_id"])
+    earlier = session.home.runs().find_edited_sibling(record["thread_id"])
     warnings = [line for line in record["warnings"] if _EDITED_INSTEAD not in line]
     return stored(updated({**record, "warnings": [*([edited_instead(earlier)] if earlier else []), *warnings]}))
 

@@ -60,7 +60,7 @@ class SecretUrl:
 
 
 class DatabaseUrl(SecretUrl):
-    """A libpq connection URL; `server` is the id of a connecting `serve`, which the database rejects once evicted."""
+    """A libpq connection URL; `server` is the id of a connecting server, which the database rejects once evicted."""
 
     __slots__ = ("server",)
 
@@ -72,12 +72,12 @@ class DatabaseUrl(SecretUrl):
         return (self.secret, self.server)
 
     def to_json(self) -> str:
-        """The address with its mark, which distinguishes databases that differ in a hidden part."""
+        """The address with its mark, which distinguishes databases whose addresses differ only in hidden parts."""
         return f"{self} ({self.mark})"
 
     @property
     def mark(self) -> str:
-        """A name of the database for files and locks; it does not depend on the password."""
+        """A name of the database for files and locks, independent of the password."""
         parts = urlsplit(self.secret)
         user, _, host = parts.netloc.rpartition("@")
         rest = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in _SECRET_PARAMETERS]
@@ -121,14 +121,14 @@ HomeAddress = Path | DatabaseUrl
 
 
 def absolute_path(path: Path) -> Path:
-    """The absolute path without `..`; links before a `..` are resolved first: it means the parent of their target."""
+    """The absolute path without `..`, which means the parent of a link's target."""
     parts = path.absolute().parts
     last = max((place for place, part in enumerate(parts, 1) if part == ".."), default=0)
     return Path(*parts[:last]).resolve().joinpath(*parts[last:])
 
 
 def home_address(value: Any) -> Any:
-    """Parse text that is a database address; returns other values unchanged. Raises ValueError if mistyped."""
+    """Parse a database address; returns other values unchanged. Raises ValueError for a mistyped address."""
     if not isinstance(value, str) or not _INTENDED_ADDRESS.match(value):
         return value
     if not value.strip().startswith(_DATABASE_SCHEMES):
@@ -143,7 +143,7 @@ def parse_home(value: str | Path | DatabaseUrl) -> HomeAddress:
     try:
         address = home_address(value)
     except ValueError as error:
-        raise InputError(f"home: {error}, got a value that is not shown.") from None
+        raise InputError(f"home: {error}; the given value is not shown.") from None
     return address if isinstance(address, DatabaseUrl) else Path(address)
 
 
@@ -166,5 +166,5 @@ def parse_vectors(value: str | None) -> VectorsUrl | None:
     try:
         url: VectorsUrl | None = vectors_url(value)
     except ValueError as error:
-        raise InputError(f"vectors: {error}, got a value that is not shown.") from None
+        raise InputError(f"vectors: {error}; the given value is not shown.") from None
     return url

@@ -46,7 +46,7 @@ class Price(BaseModel):
 
 
 class Settings(BaseModel):
-    """All settings of Citeloom; what is not given is read from the environment and the files."""
+    """All settings of Citeloom; values that are not given are read from the environment and the files."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -254,13 +254,13 @@ class Settings(BaseModel):
     _vouched: frozenset[str] = PrivateAttr(default=frozenset())
 
     def __init__(self, *, origins: Mapping[str, str] | None = None, **given: Any) -> None:
-        """Read the sources; `origins` are the origins of given values that do not come from the user."""
+        """Read all sources; `origins` names the origins of given values that do not come from the user."""
         values, found_origins, own = _find_values(given, origins or {})
         super().__init__(**values)
         self._set, self._own = found_origins, own
 
     def with_own(self, values: Mapping[str, Any], origin: str) -> Settings:
-        """A copy with values that the user has just set; `origin` names where they are kept."""
+        """A copy with values that the user has just set; `origin` names where they are stored."""
         changed = self.model_copy(update=dict(values))
         changed._set = {name: value for name, value in self._set.items() if name not in values}
         changed._set |= {name: origin for name, value in values.items() if value is not None}
@@ -381,7 +381,7 @@ KEYRING: Final = "keyring"  # in place of a key, and the name of the program the
 
 
 def _with_keyring(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The values of the user's own file, with the keys that the operating system's keyring keeps."""
+    """The values of the user's own file, with keys filled in from the operating system's keyring."""
     kept = [name for name, value in values.items() if name.endswith("_api_key") and value == KEYRING]
     if not kept:
         return values
@@ -398,10 +398,10 @@ def _with_keyring(values: Mapping[str, Any]) -> Mapping[str, Any]:
 def _find_values(
     given: Mapping[str, Any], given_origins: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
-    """The values of all sources, the origin of each, and the user's own addresses, in case a folder names others.
+    """The values of all sources, the origin of each, and the user's own addresses, in case a folder sets others.
 
-    Earlier sources take precedence, even for single entries of an object. Raises `ConfigurationError` for a source that
-    cannot be read.
+    Earlier sources take precedence, even for single entries of an object. Raises `ConfigurationError` for an unreadable
+    source.
     """
     own_file = user_configuration()
     sources: list[tuple[Mapping[str, Any], str]] = [
@@ -425,7 +425,7 @@ def _find_values(
 
 
 def _read_variables(variables: Mapping[str, str | None], origin: str) -> dict[str, Any]:
-    """The settings among environment variables; an empty one counts as not set: as a path it would be this folder."""
+    """The settings among environment variables; an empty variable counts as not set."""
     found: dict[str, Any] = {}
     for variable, text in variables.items():
         name = variable.lower().removeprefix(_PREFIX)

@@ -27,7 +27,7 @@ FOLDER_TOML: Final = "citeloom.toml"
 RUN: Final = "the register of runs"
 CONTEXT: Final = "the context of the run"
 
-# The distance of an origin from the user; unlisted ones are the user's own: flag, environment, own configuration.
+# The distance of an origin from the user; unlisted origins are the user's own: flag, environment, own configuration.
 _DISTANCE: Final = {DOTENV: 1, FOLDER_TOML: 1, RUN: 2, CONTEXT: 2}
 
 
@@ -65,7 +65,7 @@ def user_folder(variable: str, default: str) -> Path:
 
 
 def user_configuration() -> Path:
-    """The path of the user's own `citeloom.toml`, outside of any project; unusable without a user folder."""
+    """The path of the user's own `citeloom.toml`, outside of any project."""
     folder = user_folder("XDG_CONFIG_HOME", "~/.config")
     return (folder if folder.is_absolute() else Path(os.devnull)) / "citeloom" / FOLDER_TOML
 
@@ -76,7 +76,10 @@ def is_own(origin: str) -> bool:
 
 
 def require_trusted(key: KeyForAddress, vouched: Collection[str] = ()) -> None:
-    """Raise `ConfigurationError` if a key may not go to its address; `vouched`: marks of those used together before."""
+    """Raise `ConfigurationError` if a key may not be sent to its address.
+
+    `vouched` are marks of keys and addresses that were used together before.
+    """
     variable, host, origin = f"CITELOOM_{key.setting.upper()}", host_of(key.url), key.origin
     if not (
         _DISTANCE.get(origin, 0) <= _DISTANCE.get(key.key_origin, 0)

@@ -1,7 +1,7 @@
-"""The people of a group's server: their roles, what proves who they are, and the log of what they did.
+"""The accounts of a group's server: roles, secrets that prove identity, and the audit log.
 
-Invitations, sessions and tokens are secrets that are shown once and kept as hashes, each with the person it stands for.
-A home without accounts is one person's; sessions there are those of the server's token, by its fingerprint.
+Invitations, sessions and tokens are secrets that are shown once and stored as hashes, each with its person. A home
+without accounts belongs to one person; its sessions belong to the server's token, identified by a fingerprint.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RIGHTS: Final[dict[Role, tuple[Scope, ...]]] = {
     "owner": ("read", "write", "admin"),
 }
 ACCOUNTS_REMEDY: Final = "Move it away: then there are no accounts, and everybody has to be invited again."
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")  # without a dot, which namespaces of the memory cannot hold
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")  # without dots, which namespaces of the memory do not allow
 _DAY: Final = 86_400
 LIFETIMES: Final[dict[SecretKind, int]] = {
     "invitation": 7 * _DAY,
@@ -38,13 +38,13 @@ LIFETIMES: Final[dict[SecretKind, int]] = {
     "challenge": 300,  # of a passkey
     "browser": 366 * _DAY,  # where somebody has signed in
 }
-REMOVED: Final = "removed"  # in place of a role: nobody else is given the name, and with it what belongs to it
-_INVITED: Final = "invited"  # label of an identity whose role no rule gives
+REMOVED: Final = "removed"  # in place of a role, so that nobody else gets the name and what belongs to it
+_INVITED: Final = "invited"  # label of an identity that came with an invitation
 _AUDIT_AGE: Final = 400 * _DAY
 
 
 class AccountError(InputError):
-    """An account, invitation or token that is not there, or the only owner, who stays."""
+    """An account, invitation or token does not exist, or the only owner would be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,19 @@ class Person:
     role: Annotated[Role, choice(*get_args(Role), REMOVED)]  # `REMOVED` is never read
     password: Annotated[str, TEXT]  # as a hash of argon2; "" for none
     joined: Annotated[bool, FLAG]
-    budget: Annotated[float | None, optional(NUMBER)]  # what may be spent in all, in the currency of the prices
+    budget: Annotated[float | None, optional(NUMBER)]  # limit of the total spending, in the currency of the prices
     invited_at: Annotated[float, MOMENT]
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """What proves who somebody is, by its hash, which begins with its id: a session, a token, an identity elsewhere."""
+    """A secret that proves who somebody is, such as a session or token, by its hash, which begins with the id."""
 
     hash: Annotated[str, NAME]
     kind: Annotated[SecretKind, choice(*get_args(SecretKind))]
     person: Annotated[str, NAME]
     label: Annotated[str, TEXT]
-    scopes: Annotated[str, TEXT]  # of a token; of a passkey its public key and how often it was used
+    scopes: Annotated[str, TEXT]  # a token's scopes; a passkey's public key and use count
     expires_at: Annotated[float, MOMENT]
 
     @property
@@ -96,24 +96,24 @@ class Accounts(Register):
         return self._select(Person, PEOPLE, f"WHERE role <> '{REMOVED}' ORDER BY name")
 
     def find(self, name: str) -> Person | None:
-        """The account of this name, in any case."""
+        """The account with this name, in any case."""
         known = f"WHERE name = ? AND role <> '{REMOVED}'"
         return next(iter(self._select(Person, PEOPLE, known, name.strip().lower())), None)
 
     def get(self, name: str) -> Person:
-        """The account of this name; raises `AccountError`."""
+        """The account with this name; raises `AccountError`."""
         if (found := self.find(name)) is None:
             message = f"There is no account {name[:80]!r}."
             raise AccountError(message, help="See '{citeloom} people list' for the accounts.")
         return found
 
     def invite(self, name: str, role: Role) -> str:
-        """Create an account, or let its person set another password; returns the invitation.
+        """Create an account, or let its person set a new password; returns the invitation.
 
-        Only the newest invitation of an account is valid. The role of an existing account stays. Raises `AccountError`
-        for the name of somebody who was removed.
+        Only the newest invitation of an account is valid. An existing account keeps its role. Raises `AccountError` for
+        the name of a removed account.
         """
-        name = normalised(name)
+        name = normalize_name(name)
         with self._tables.transaction() as connection:
             connection.execute(PEOPLE.insert("ignore"), (name, role, "", 0, None, time.time()))
             connection.execute("DELETE FROM secrets WHERE person = ? AND kind = 'invitation'", (name,))
@@ -123,9 +123,9 @@ class Accounts(Register):
         return self.grant("invitation", name)
 
     def accept(self, invitation: str, password: str | None, subject: str = "") -> Person:
-        """Use an invitation up, for a password or an identity at the group's own sign-in; sessions and passkeys end.
+        """Use up an invitation to set a password or link an identity of the group; ends sessions and passkeys.
 
-        Raises `AccountError` if it was used or has expired, or the identity has an account.
+        Raises `AccountError` if the invitation was used or has expired, or the identity has an account.
         """
         if subject and (known := self.holder("identity", subject)) is not None:  # else a stranger's link could move it
             raise AccountError(f"You have the account {known[0].name} here.", help="Sign in without the invitation.")
@@ -135,15 +135,15 @@ class Accounts(Register):
             joined = "UPDATE people SET joined = 1, password = coalesce(?, password) WHERE name = ?"
             connection.execute(joined, (password, name))
             if subject:
-                connection.execute(SECRETS.insert("update"), _identity(subject, name, _INVITED))
+                connection.execute(SECRETS.insert("update"), _identity_row(subject, name, _INVITED))
             connection.execute("DELETE FROM secrets WHERE person = ? AND kind IN ('session', 'passkey')", (name,))
         return self.get(name)
 
     def enter(self, subject: str, like: str, role: Role | None) -> Person:
-        """The account of an identity at the group's own sign-in, made with a name `like` this at the first time.
+        """The account of an identity of the group's sign-in; the first time, it is created with a name `like` this.
 
-        `role` is what the rules give it now; an identity that came with an invitation keeps the role of its account.
-        Raises `AccountError` for somebody who was removed, or to whom the rules give none.
+        `role` is the role by the current rules; an identity that came with an invitation keeps the role of its account.
+        Raises `AccountError` for a removed account, or if the rules give no role.
         """
         known = self._select(Secret, SECRETS, "WHERE hash = ? AND kind = 'identity'", hash_name(subject))
         invited = bool(known) and known[0].label == _INVITED
@@ -161,12 +161,12 @@ class Accounts(Register):
         return self.get(person.name)
 
     def _create(self, subject: str, like: str, role: Role | None) -> Person:
-        name = normalised(like)
+        name = normalize_name(like)
         with self._tables.transaction() as connection:
             names = (name, *(f"{name[:36]}-{number}" for number in range(2, 1000)))
             row = (role, "", 1, None, time.time())
             made = next(each for each in names if connection.execute(PEOPLE.insert("ignore"), (each, *row)).rowcount)
-            if not connection.execute(SECRETS.insert("ignore"), _identity(subject, made)).rowcount:
+            if not connection.execute(SECRETS.insert("ignore"), _identity_row(subject, made)).rowcount:
                 raise AccountError(f"{like} signed in twice at this moment.", help="Sign in again.")
         return self.get(made)
 
@@ -180,7 +180,7 @@ class Accounts(Register):
         return self.get(person.name)
 
     def remove(self, name: str) -> None:
-        """Remove an account with its sessions and tokens; what it owned stays, unseen. Raises `AccountError`."""
+        """Remove an account with its sessions and tokens; its texts stay, unseen. Raises `AccountError`."""
         person = self.get(name)
         self._set_role(person.name, REMOVED)
         with self._tables.transaction() as connection:
@@ -191,7 +191,7 @@ class Accounts(Register):
         """Change a role; raises `AccountError` for the only owner's."""
         kept = f"(? = 'owner' OR role <> 'owner' OR joined = 0 OR {_OTHER_OWNERS})"
         with self._tables.transaction() as connection:
-            # Locks all owners: of two who leave at the same time, the second sees that the first has left.
+            # Locks all owners, so that of two who leave at the same time, the second sees that the first has left.
             connection.execute("UPDATE people SET role = role WHERE role = 'owner'")
             changed = connection.execute(f"UPDATE people SET role = ? WHERE name = ? AND {kept}", (role, name) * 2)
             if not changed.rowcount:
@@ -207,7 +207,7 @@ class Accounts(Register):
         lasts: int = 0,  # seconds; by the kind
         secret: str = "",  # a new one
     ) -> str:
-        """Give somebody a secret, which is not stored itself; those that expired are deleted."""
+        """Create a secret for a person, of which only the hash is stored; deletes expired secrets."""
         secret, now = secret or f"{'ct_' if kind == 'token' else ''}{secrets.token_urlsafe(32)}", time.time()
         row = (hash_name(secret), kind, person, label[:80], " ".join(scopes), now + (lasts or LIFETIMES[kind]))
         with self._tables.transaction() as connection:
@@ -216,14 +216,14 @@ class Accounts(Register):
         return secret
 
     def holder(self, kind: SecretKind, secret: str) -> tuple[Person, Secret] | None:
-        """Whose valid secret this is."""
+        """The person to whom a valid secret belongs, and its record; None if it is invalid."""
         valid = "WHERE hash = ? AND kind = ? AND expires_at > ?"
         found = self._select(Secret, SECRETS, valid, hash_name(secret), kind, time.time())
         person = self.find(found[0].person) if found else None
         return (person, found[0]) if person is not None else None
 
     def spend(self, kind: SecretKind, secret: str) -> str | None:
-        """Use a valid secret up; returns to whom it was given, which may be nobody (""), or None."""
+        """Use up a secret; returns the name of its person, which may be empty, or None if it is invalid."""
         with self._tables.transaction() as connection:
             return _spend(connection, kind, secret)
 
@@ -231,7 +231,7 @@ class Accounts(Register):
         self._write("UPDATE secrets SET scopes = ? WHERE hash = ?", scopes, hash_name(passkey))
 
     def is_session(self, session: str, person: str) -> bool:
-        """Whether this is a valid session of this person, or of those with a token of this fingerprint."""
+        """Whether this is a valid session of a person, or of a server's token with the fingerprint `person`."""
         valid = "WHERE hash = ? AND kind = 'session' AND person = ? AND expires_at > ?"
         return bool(self._select(Secret, SECRETS, valid, hash_name(session), person, time.time()))
 
@@ -262,14 +262,14 @@ class Accounts(Register):
         self._write(NOTES.insert("update"), person, key, text)
 
     def log(self, person: str, action: str, outcome: str = "") -> None:
-        """Add a line to the audit log, which keeps some 13 months."""
+        """Add a line to the audit log, which goes back about 13 months."""
         now = time.time()
         with self._tables.transaction() as connection:
             connection.execute(AUDIT.insert(columns=_DEEDS), (now, person, action[:300], outcome[:200]))
             connection.execute("DELETE FROM audit WHERE at < ?", (now - _AUDIT_AGE,))
 
     def deeds(self, person: str = "", most: int = 200) -> list[dict[str, Any]]:
-        """The last lines of the log, the latest first."""
+        """The last lines of the audit log, latest first."""
         query = "SELECT * FROM audit WHERE person = ? OR ? = '' ORDER BY number DESC LIMIT ?"
         return self._read(AUDIT, query, person, person, most)
 
@@ -280,12 +280,12 @@ def _spend(connection: TableConnection, kind: SecretKind, secret: str) -> str | 
     return None if row is None else str(row[0])
 
 
-def _identity(subject: str, person: str, label: str = "") -> tuple[str | float, ...]:
+def _identity_row(subject: str, person: str, label: str = "") -> tuple[str | float, ...]:
     return hash_name(subject), "identity", person, label, "", time.time() + LIFETIMES["identity"]
 
 
-def normalised(name: str) -> str:
-    """The name of an account in lower case; raises `InputError` for one that accounts cannot have."""
+def normalize_name(name: str) -> str:
+    """The name of an account in lower case; raises `InputError` for an invalid name."""
     plain = name.strip().lower()
     if _NAME.fullmatch(plain) is None:
         message = f"{name[:80]!r}: a name has up to 40 letters from a to z, digits, hyphens and underscores."

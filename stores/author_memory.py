@@ -1,7 +1,7 @@
-"""The memory of a person or a project: lines that every text should respect, in a store of LangGraph in the home.
+"""The memory of a person or a project: lines that every text should respect, in a LangGraph store in the home.
 
-A line belongs to one user of the library or is shared by all. What was proposed and declined is kept, so that it is not
-proposed again.
+A line belongs to one user of the library or is shared by all. Declined proposals are stored, so that they are not made
+again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class UnknownNoteError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class MemoryNote:
-    """A line of memory; `shared` by all users of the library, or one user's own."""
+    """A line of memory, `shared` by all users of the library or belonging to one."""
 
     id: str
     text: str
@@ -52,7 +52,7 @@ class HomeStore(BaseStore):
 
 
 class AuthorMemory:
-    """The memory that a user of a home has; blocking, and without a file until the first line."""
+    """The memory of a user of a home; blocking; creates no file before the first line."""
 
     def __init__(self, home: Home, user: str) -> None:
         self._home = home
@@ -71,9 +71,9 @@ class AuthorMemory:
         ]
 
     def put(self, text: str, *, shared: bool = False, note_id: str | None = None) -> MemoryNote:
-        """Add a line unless it is there, or replace the one with this id; raises `UnknownNoteError`.
+        """Add a line unless it exists, or replace the line with this id; raises `UnknownNoteError`.
 
-        A user's own line does not keep the same one from being shared.
+        A shared line is added even if the user has the same line.
         """
         if note_id is not None:
             before = self.get(note_id)

@@ -32,7 +32,7 @@ _ROWS_AT_ONCE: Final = 500  # that the server sends
 
 @dataclass(frozen=True)
 class DatabaseHome(Home):
-    """The database at `url`, searched in the Milvus at `vectors` if there is one.
+    """The database at `url`, searched in the Milvus at `vectors`, if given.
 
     `root` holds the text of converted files and the input history. Files of papers are not in the database.
     """
@@ -44,7 +44,7 @@ class DatabaseHome(Home):
 
     @classmethod
     def at(cls, url: DatabaseUrl, vectors: VectorsUrl | None = None) -> DatabaseHome:
-        """The home in the database, with its folder among the user's caches."""
+        """The home in a database, with its folder among the user's caches."""
         return cls(user_folder("XDG_CACHE_HOME", "~/.cache") / "citeloom" / url.mark, url, vectors)
 
     @property

@@ -1,8 +1,8 @@
 """Search by descriptions of figures: a description leads to the passage with the figure's caption.
 
 Descriptions are a vision model's words. They are searched by vector and by BM25 like passages, but never returned as
-text of a paper: a search always returns chunks. A library has a few of them for each paper, so they are kept in memory
-and compared exactly, whatever the backend.
+text of a paper: a search always returns chunks. A library has only a few for each paper, so they are held in memory and
+compared exactly, whatever the backend.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_VECTORS: Final[Vectors] = np.zeros((0, 0), np.float32)
 
 @dataclass(frozen=True, slots=True)
 class _Descriptions:
-    """All descriptions of a library: the chunk that each leads to, its vector and its terms."""
+    """All descriptions of a library, each with the chunk that it leads to, its vector and its terms."""
 
     chunks: tuple[str, ...] = ()
     figures: Mapping[str, tuple[PaperFigure, ...]] = field(default_factory=dict)  # by chunk
@@ -40,7 +40,7 @@ class _Descriptions:
 
 
 class DescribedFigures:
-    """Caches the descriptions in a library, and where its tables are; reloads them when the library changes."""
+    """Caches the descriptions and the places of tables in a library; reloads them when the library changes."""
 
     def __init__(self, catalog: PaperCatalog, words: WordIndex, records: CurrentRecords) -> None:
         self._catalog = catalog
@@ -64,7 +64,7 @@ class DescribedFigures:
         return json.dumps(said).encode() if said else b""
 
     def chunks_of_tables(self, ids: Iterable[str]) -> set[str]:
-        """The chunks among these that hold rows of a table, in the state that a search has just seen."""
+        """The chunks among these that contain table rows, in the state that a search has just seen."""
         tables = self._descriptions(searched=True).tables
 
         def has_rows(name: str) -> bool:
@@ -80,7 +80,7 @@ class DescribedFigures:
             return found
         least = found[-1][1] if len(found) >= k else -1.0
         near = {name: score for name, score in self._cosines(held, vector).items() if score > least}
-        return sort_scores(_highest((*found, *self._within(near, scope).items())).items())[:k]
+        return sort_scores(_keep_highest((*found, *self._filter_scope(near, scope).items())).items())[:k]
 
     def nearest(self, cosines: dict[str, float], vector: Vector) -> dict[str, float]:
         """The cosine of each chunk, or of its figure's description if that is higher."""
@@ -96,7 +96,7 @@ class DescribedFigures:
         wanted = {term for term in terms if any(term in words for words in held.terms)}
         if not wanted or k < 1:
             return found
-        # With the frequencies of the whole library, so that scores compare with those of passages.
+        # Uses the frequencies of the whole library, so that scores are comparable with those of passages.
         passages, rarity = self._records.chunk_total(), self._words.rarity(wanted)
         total = passages + len(held.terms)
         scores: dict[int, float] = defaultdict(float)
@@ -107,14 +107,14 @@ class DescribedFigures:
             for place, words in rows:
                 length = 1 - B + B * words.total() / held.mean_length
                 scores[place] += idf * (1 + K1) * words[term] / (words[term] + K1 * length)
-        described = _highest((held.chunks[place], score) for place, score in scores.items())
-        return sort_scores(_highest((*found, *self._within(described, scope).items())).items())[:k]
+        described = _keep_highest((held.chunks[place], score) for place, score in scores.items())
+        return sort_scores(_keep_highest((*found, *self._filter_scope(described, scope).items())).items())[:k]
 
     def _cosines(self, held: _Descriptions, vector: Vector) -> dict[str, float]:
         scores = np.einsum("ij,j->i", held.vectors, vector)
-        return _highest(zip(held.chunks, map(float, scores), strict=True))
+        return _keep_highest(zip(held.chunks, map(float, scores), strict=True))
 
-    def _within(self, scored: Mapping[str, float], scope: TextScope) -> dict[str, float]:
+    def _filter_scope(self, scored: Mapping[str, float], scope: TextScope) -> dict[str, float]:
         found = {
             name: score
             for name, score in scored.items()
@@ -128,7 +128,7 @@ class DescribedFigures:
         return {row.id: found[row.id] for row in rows if row.id in found}
 
     def _descriptions(self, *, searched: bool = False) -> _Descriptions:
-        """The current descriptions, or those of the state that a search has just seen."""
+        """The current descriptions, or with `searched` those in the state that a search has just seen."""
         records = self._records.searched() if searched else self._records()
         return self._loaded.get(records, lambda: self._read({key: each.chunk_count for key, each in records.items()}))
 
@@ -153,7 +153,7 @@ class DescribedFigures:
         return _Descriptions(names, figures, np.stack(vectors), terms, mean_length, tables)
 
 
-def _highest(scored: Iterable[tuple[str, float]]) -> dict[str, float]:
+def _keep_highest(scored: Iterable[tuple[str, float]]) -> dict[str, float]:
     best: dict[str, float] = {}
     for name, score in scored:
         best[name] = max(score, best.get(name, score))

@@ -1,7 +1,7 @@
-"""The register of evidence tables: their question and columns, each paper's place in them, and the cells.
+"""The register of evidence tables: their questions, columns, papers and cells.
 
 Each cell is a row with a revision: edits of different cells never conflict, and an edit of a cell that somebody else
-has changed meanwhile is refused. What a person wrote is never overwritten by a reading.
+has changed meanwhile is refused. A reading never overwrites what a person wrote.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic read
 
 from ..documents import EvidenceSpan
 from ..errors import InputError
-from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer, shaped
+from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer, json_column
 from .run_register import forget_comparison
 from .tables import Register, TableConnection, columns_of
 
 
 class TableColumnRecord(TypedDict):
-    """A column of an evidence table: what it asks of each study."""
+    """A column of an evidence table: a question about each study."""
 
     name: str
     asks: str
@@ -66,7 +66,7 @@ class UnknownTableError(InputError):
 class CellChangedError(InputError):
     """Somebody changed the cell since it was shown."""
 
-    default_help = "Load the table again; it shows the present value. Then edit it once more."
+    default_help = "Load the table again, which shows the current value, and repeat the edit."
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class StoredTable:
 
     table_id: Annotated[str, NAME]
     question: Annotated[str, NAME]
-    plan: Annotated[dict[str, Any], shaped("columns and papers", _Plan, as_record=False)]
+    plan: Annotated[dict[str, Any], json_column("columns and papers", _Plan, as_record=False)]
     begun_at: Annotated[float, MOMENT] = 0.0
     updated_at: Annotated[float, MOMENT] = 0.0
 
@@ -86,7 +86,7 @@ class StoredPaper:
 
     key: Annotated[str, NAME]
     version: Annotated[str, TEXT]
-    decision: Annotated[dict[str, Any], shaped("a decision on a paper", _Decision, as_record=False)]
+    decision: Annotated[dict[str, Any], json_column("a decision on a paper", _Decision, as_record=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class StoredCell:
     study: Annotated[str, TEXT]
     column_name: Annotated[str, NAME]
     column_version: Annotated[str, TEXT]
-    cell: Annotated[dict[str, Any], shaped("a cell", _CellRecord, as_record=False)]
+    cell: Annotated[dict[str, Any], json_column("a cell", _CellRecord, as_record=False)]
     edited: Annotated[bool, FLAG] = False
     revision: Annotated[int, integer()] = 0
 
@@ -127,7 +127,7 @@ class EvidenceTableRegister(Register):
         return self._select(StoredTable, EVIDENCE_TABLES, "ORDER BY updated_at DESC")
 
     def get(self, table_id: str) -> StoredTable:
-        """The table with this id or unique beginning of it; raises `UnknownTableError`."""
+        """The table with this id or unique id prefix; raises `UnknownTableError`."""
         return self._find(StoredTable, EVIDENCE_TABLES, table_id, "table", UnknownTableError)
 
     def delete(self, table_id: str) -> None:
@@ -137,7 +137,7 @@ class EvidenceTableRegister(Register):
             forget_comparison(connection, table_id)
 
     def papers(self, table_id: str) -> dict[str, StoredPaper]:
-        """The papers decided on, by key."""
+        """The papers with a decision, by key."""
         papers = self._select(StoredPaper, TABLE_PAPERS, "WHERE table_id = ? ORDER BY key", table_id)
         return {paper.key: paper for paper in papers}
 
@@ -146,7 +146,7 @@ class EvidenceTableRegister(Register):
         return self._select(StoredCell, TABLE_CELLS, "WHERE table_id = ? ORDER BY key, study, column_name", table_id)
 
     def save_decisions(self, table_id: str, papers: Sequence[StoredPaper]) -> None:
-        """Store what was decided on papers before they are read, in one transaction."""
+        """Store the decisions on papers before they are read, in one transaction."""
         with self._tables.transaction() as connection:
             for paper in papers:
                 _write_paper(connection, table_id, paper)
@@ -156,14 +156,14 @@ class EvidenceTableRegister(Register):
         with self._tables.transaction() as connection:
             _write_paper(connection, table_id, paper)
             for cell in cells:
-                stored = self._stored(connection, table_id, cell)
+                stored = self._load_cell(connection, table_id, cell)
                 if stored is None or not stored.edited:
                     _write(connection, table_id, replace(cell, revision=0 if stored is None else stored.revision + 1))
 
     def edit_cell(self, table_id: str, cell: StoredCell) -> StoredCell:
         """Store a person's value in place of the revision that was shown; raises `CellChangedError`."""
         with self._tables.transaction() as connection:
-            stored = self._stored(connection, table_id, cell)
+            stored = self._load_cell(connection, table_id, cell)
             if (0 if stored is None else stored.revision) != cell.revision:
                 raise CellChangedError(f"{cell.key}, {cell.column_name}: somebody else changed this cell.")
             changed = replace(cell, edited=True, revision=cell.revision + 1)
@@ -171,7 +171,7 @@ class EvidenceTableRegister(Register):
             connection.execute("UPDATE evidence_tables SET updated_at = ? WHERE table_id = ?", (time.time(), table_id))
         return changed
 
-    def _stored(self, connection: TableConnection, table_id: str, cell: StoredCell) -> StoredCell | None:
+    def _load_cell(self, connection: TableConnection, table_id: str, cell: StoredCell) -> StoredCell | None:
         """The stored cell at this place, its row locked against other edits."""
         place = (table_id, cell.key, cell.study, cell.column_name)
         # Writing first locks the row on PostgreSQL and the file on SQLite.

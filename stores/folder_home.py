@@ -1,12 +1,12 @@
-"""A home in a folder with its locks, which home a command uses, and private copies of read-only ones.
+"""A home in a folder with its locks, the choice of a command's home, and private copies of read-only homes.
 
 A folder may come from somebody else, so a home may only contain plain files that belong to the user.
 
-Two processes that write the same Chroma folder lose vectors without an error. The operating system releases a lock
-when its process ends for any reason; the holder's process id is stored next to it only for messages.
+Two processes that write the same Chroma folder lose vectors without an error; hence a lock, which the operating system
+releases when its process ends for any reason. The holder's process id next to the lock is only for messages.
 
-SQLite, Chroma and tantivy all write even when reading: a log next to the database, a lock in the index. In a shared
-folder or a read-only mount they cannot, so readers work on a temporary copy for one command or one opened library.
+SQLite, Chroma and tantivy write even when reading: a log next to the database, a lock in the index. In a read-only
+folder they cannot, so readers work on a temporary copy for one command or one opened library.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class FolderLock:
         return False
 
     def holder(self) -> int | None:
-        return self._written_pid() if self.is_held() else None
+        return self._read_pid() if self.is_held() else None
 
     @contextlib.contextmanager
     def try_held(self) -> Iterator[bool]:
@@ -94,19 +94,19 @@ class FolderLock:
         lock, notified = self._lock(), on_wait is None
         while not try_acquire(lock):
             if on_wait is not None and not notified:
-                on_wait(self._written_pid())
+                on_wait(self._read_pid())
             notified = True
             await asyncio.sleep(_POLL_SECONDS)
         with self._naming_holder(lock):
             yield
 
     def _lock(self) -> FileLock:
-        # Not thread-local: a coroutine may finish on another thread than it started on.
+        # Not thread-local: a coroutine may finish on another thread than the one it started on.
         return FileLock(self._path, thread_local=False)
 
     @contextlib.contextmanager
     def _naming_holder(self, lock: FileLock) -> Iterator[None]:
-        """Release an acquired lock after the block, during which this process is named beside it."""
+        """Release an acquired lock after the block; meanwhile the file next to it names this process."""
         try:
             try:
                 descriptor = os.open(self._pid, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, 0o644)
@@ -119,12 +119,12 @@ class FolderLock:
             self._pid.unlink(missing_ok=True)
             lock.release()
 
-    def _written_pid(self) -> int | None:
+    def _read_pid(self) -> int | None:
         try:
             with os.fdopen(os.open(self._pid, os.O_RDONLY | _NO_LINK), "rb") as file:
                 return int(file.read(_LONGEST_PID))
         except (OSError, ValueError):
-            return None  # the holder has taken the lock but not yet written its id
+            return None  # the holder has not yet written its id
 
 
 def try_acquire(lock: FileLock) -> bool:
@@ -146,7 +146,7 @@ def _open_error(path: Path, error: OSError) -> Exception:
 
 @dataclass(frozen=True)
 class FolderHome(Home):
-    """The paths in a folder; nothing is created before `prepare`. A private copy names its original in `copy_of`."""
+    """The paths in a folder; nothing is created before `prepare`. For a private copy, `copy_of` is the original."""
 
     chroma = PathBelow("chroma")  # the vector store
     fulltext = PathBelow("fulltext")  # the full-text index
@@ -221,7 +221,7 @@ class FolderHome(Home):
         return Uploads(self.plots_folder, PLOT_SET, PLOTS_KEPT)
 
     def uploads(self) -> Uploads:
-        """The uploads in the folder of papers; while a server runs, none younger than an hour is idle."""
+        """The uploads in the folder of papers; while a server runs, an upload counts as idle after an hour."""
         server = FileLock(self.locks / "server.lock", thread_local=False)
         alone = self.copy_of is None and try_acquire(server)
         server.release()
@@ -277,7 +277,7 @@ class FolderHome(Home):
 
 
 def _in_file(table: TypedTable) -> TypedTable:
-    """The table with the names that LangGraph uses in SQLite files."""
+    """The table under the name that LangGraph uses in SQLite files."""
     if table.name != "checkpoint_writes":
         return table
     columns = {"value" if name == "blob" else name: column for name, column in table.columns.items()}
@@ -335,8 +335,8 @@ def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True, vect
     """The given home, else the nearest `.citeloom` in this folder or its parents, else a new one here.
 
     A home found here or named by a file in the folder (not `by_user`) must belong to the user. `vectors` is the Milvus
-    that searches a library in PostgreSQL. Raises `UnsafeHomeError` for any other home, for one that contains links, and
-    for a database named by a file; `ConfigurationError` for `vectors` of a folder.
+    that searches a library in PostgreSQL. Raises `UnsafeHomeError` for a home that belongs to somebody else or contains
+    links, and for a database named by a file; raises `ConfigurationError` for `vectors` with a folder.
     """
     if isinstance(explicit, DatabaseUrl):
         if not by_user:
@@ -393,14 +393,14 @@ def require_plain_files(root: Path) -> None:
                     elif not entry.is_file(follow_symlinks=False) and os.path.lexists(entry.path):
                         raise UnsafeHomeError(f"{entry.path}: is neither a file nor a folder.")
                     elif entry.name.endswith("-journal"):
-                        # SQLite would delete whatever file a rollback journal ends with the name of: a super-journal,
-                        # which is only written for several attached databases, as no home has.
+                        # SQLite would delete the file whose name ends a rollback journal: a super-journal, only
+                        # written for several attached databases, and no home has those.
                         with Path(entry.path).open("rb") as file:
                             file.seek(max(0, file.seek(0, os.SEEK_END) - len(_JOURNAL_MAGIC)))
                             if file.read() == _JOURNAL_MAGIC:
                                 raise UnsafeHomeError(f"{entry.path}: would make SQLite delete another file.")
         except OSError:
-            continue  # deleted since it was listed, or unreadable: whoever needs it reports that
+            continue  # deleted meanwhile, or unreadable, which the code that needs it reports
 
 
 _FOLDERS: Final = ("chroma", "fulltext")
@@ -411,10 +411,10 @@ _COPY_TRIES: Final = 3  # another process may be writing during the copy
 
 
 def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool, records: bool = False) -> Home:
-    """The home itself, or a private copy if it is not writable; `on_notice` is then called with a message.
+    """The home, or a private copy if it is not writable; `on_notice` is then called with a message.
 
-    Copies papers, passages and indexes of a `library`, and `records`: runs, conversations and the journal. Raises
-    `InputError` if it is unreadable, or keeps changing during the copy.
+    `library` copies papers, passages and indexes; `records` copies runs, conversations and the journal. Raises
+    `InputError` if the home is unreadable, or keeps changing during the copy.
     """
     if not isinstance(home, FolderHome) or not home.exists() or is_writable(home):
         return home

@@ -1,4 +1,4 @@
-"""Where a home is and what is in it: a folder (`folder_home.py`) or a database (`database_home.py`)."""
+"""The interface of a home, which is a folder (`folder_home.py`) or a database (`database_home.py`)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CHECKPOINT_WRITES: Final = TypedTable(
 
 
 class UnsafeHomeError(InputError):
-    """A home was not opened, because it belongs to another user or could redirect writes elsewhere."""
+    """A home was not opened because it belongs to another user or could redirect writes elsewhere."""
 
     default_help = "Remove it, or choose another home with --home or CITELOOM_HOME."
 
@@ -80,9 +80,10 @@ class PathBelow:
 
 @dataclass(frozen=True)
 class Home(ABC):
-    """Where library, journal, checkpoints and runs are; `root` is the folder, or a database's machine-local files.
+    """The place of library, journal, checkpoints and runs.
 
-    `copy_of` is the home of which this is a private copy.
+    `root` is the folder of the home, or of a database's machine-local files; `copy_of` is the original of a private
+    copy.
     """
 
     root: Path
@@ -91,11 +92,11 @@ class Home(ABC):
     has_several_servers: ClassVar[bool] = False
     """Whether servers on several computers may share its jobs."""
 
-    papers = PathBelow("papers")  # those that were added through the server
-    plots_folder = PathBelow("plots")  # images that were uploaded to the server
+    papers = PathBelow("papers")  # papers added through the server
+    plots_folder = PathBelow("plots")  # images uploaded to the server
     converted = PathBelow("converted")  # the cached text of PDF and other converted files
     locks = PathBelow("locks")
-    added = PathBelow("added", own=True)  # papers that were added by identifier, and their `.bib`
+    added = PathBelow("added", own=True)  # papers added by identifier, and their `.bib`
     zotero = PathBelow("zotero", own=True)  # files synced from Zotero, and abstracts of items without a file
 
     @property
@@ -109,7 +110,7 @@ class Home(ABC):
         return self.name
 
     def place_of(self, file: str) -> HomeAddress:
-        """The file with this name, or the database that holds its tables instead, as messages name it."""
+        """The file with this name, or the database that holds its tables, as messages name it."""
         return self.name
 
     @property
@@ -129,7 +130,7 @@ class Home(ABC):
             raise InputError(f"{self.address}: holds no library.", help=help_)
 
     def require_place(self) -> None:
-        """Raise `InputError` if no home can be here; checks only what needs no connection."""
+        """Raise `InputError` if there can be no home here; needs no connection."""
         return
 
     @abstractmethod
@@ -156,7 +157,7 @@ class Home(ABC):
 
     @abstractmethod
     def tables_with(self, table: TypedTable) -> Tables:
-        """The tables that are stored together with this one: those of runs, of a server, of accounts or of metadata."""
+        """The tables stored together with this one: of runs, of a server, of accounts or of metadata."""
 
     def accounts(self) -> Accounts:
         return Accounts(self.tables_with(PEOPLE))
@@ -166,7 +167,7 @@ class Home(ABC):
 
     @abstractmethod
     def plots(self) -> Uploads:
-        """The sets of plot images uploaded to a server; a set that was not used for a day is idle."""
+        """The sets of plot images uploaded to a server; a set is idle if unused for a day."""
 
     def conversations(self) -> ConversationRegister:
         return ConversationRegister(self.tables_with(runs.CONVERSATIONS))
@@ -199,7 +200,7 @@ class Home(ABC):
 
     @abstractmethod
     def rows(self, table: TypedTable) -> Generator[tuple[Any, ...]]:
-        """All rows of a table, runs in the order in which they began."""
+        """All rows of a table; runs in the order in which they began."""
 
     @abstractmethod
     def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -247,7 +248,7 @@ class ServerRegistry(ABC):
     """A server's membership in the group of servers of a library, and the registers that they share.
 
     `home` is the home through which this server works; the database rejects an evicted server. `locks` are shared with
-    other servers, None if there can be none.
+    other servers; None if there can be no others.
     """
 
     locks: CallLocks | None = None
@@ -275,7 +276,7 @@ class ServerRegistry(ABC):
 
 
 def make_folders(home: Home) -> None:
-    """Create a home's folders and check that they are writable, else remove them and raise `InputError`."""
+    """Create a home's folders; if they are not writable, remove them and raise `InputError`."""
     missing: list[Path] = []
     try:
         missing += [folder for folder in (home.locks, *home.locks.parents) if not folder.exists()]
@@ -293,5 +294,5 @@ def make_folders(home: Home) -> None:
 
 
 def written_files(home: Home | None) -> WrittenFiles:
-    """The hashes of the files that a home has written; an empty register without a home."""
+    """The register of the files that a home has written; empty without a home."""
     return WrittenFiles() if home is None else home.written_files()

@@ -203,7 +203,7 @@ class Library:
         return [found[identifier] for identifier in ids if identifier in found]
 
     def table_head(self, chunk: Chunk) -> TableHead | None:
-        """The column names of the table inside which a chunk begins; None if there is none, or none is near."""
+        """The column names of the table in which a chunk begins; None if it begins in no table, or too far inside."""
         from ..documents.passages import continues_table, open_table_head  # loads a markdown parser: lists need none
 
         if not continues_table(chunk.text):
@@ -232,7 +232,7 @@ class Library:
         return self.chunks([chunk_id(key, near) for near in range(max(0, index - size), min(count, index + size + 1))])
 
     def introduction(self, key: str, tokens: int = 500) -> list[Chunk]:
-        """Roughly the first `tokens` tokens of a paper's introduction, or of its body if no section is named so.
+        """Roughly the first `tokens` tokens of a paper's introduction, or of its body if it has no introduction.
 
         Raises `UnknownPaperError`.
         """
@@ -250,9 +250,9 @@ class Library:
         return self.chunks(taken)
 
     def nearest_ids(self, vector: Vector, k: int, scope: TextScope = EVERYTHING) -> Scored:
-        """Ids and cosines (-1 to 1) of the `k` nearest chunks, best first; fewer when the scope holds fewer.
+        """Ids and cosines (-1 to 1) of the `k` nearest chunks, best first; fewer if the scope has fewer.
 
-        A chunk's cosine is the higher of its text's and that of the description of a figure it captions.
+        A chunk's cosine is the higher one of its text and of the description of a figure that it captions.
         """
         scope = scope.by_keys(self.records)
         return self.described.near(self._nearest.ids(vector, k, scope), vector, k, scope)
@@ -284,7 +284,7 @@ class Library:
         return protocols.repeat_until_stable(self.records, search)
 
     def nearest_papers(self, vector: Vector, k: int) -> list[protocols.NearPaper]:
-        """The `k` papers with the nearest summary or passage of a note; best first."""
+        """The `k` papers with the nearest summary or passage of a note, best first."""
         return self._nearest.papers(vector, k)
 
 

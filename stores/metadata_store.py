@@ -1,7 +1,7 @@
 """Metadata about papers from online services, by DOI: answers, statements, retractions, and each paper's DOI.
 
-In a folder it is a separate file. Nothing here is part of the library or its version: a retraction is still known when
-its paper is removed and ingested again, and does not affect paused runs. An answer is committed before it is used.
+In a folder it is a separate file. It is not part of the library or its version, so a retraction stays known when its
+paper is removed and ingested again, and does not affect paused runs. An answer is committed before it is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..documents import Paper
 from ..documents.publication_status import NOTICE_KINDS, VERSION_KINDS, Notice, PublicationStatus, Version
 from ..table_columns import JSON, NUMBER, TEXT, TypedTable, choice, dump_json, integer
 from ..text.words import letters_of
-from .tables import Register, TableConnection, columns_of, in_parts, index_key
+from .tables import Register, TableConnection, columns_of, index_key, split_parts
 
 METADATA_REMEDY: Final = "Move it away and run '{citeloom} papers enrich': it holds only what services said."
 IDENTITIES: Final = TypedTable(
@@ -87,12 +87,12 @@ class MetadataStore(Register):
         return next(iter(self._select(ServiceAnswer, METADATA_ANSWERS, condition, service, index_key(request))), None)
 
     def keep_answer(self, service: str, request: str, answer: ServiceAnswer) -> None:
-        """Commit an answer; it replaces an earlier one to the same request."""
+        """Commit an answer in place of an earlier one to the same request."""
         row = (service, index_key(request), answer.status, dump_json(answer.body), answer.answered_at)
         self._write(METADATA_ANSWERS.insert("update"), *row)
 
     def keep_identity(self, paper: Paper, doi: str, similarity: float, service: str, now: float) -> None:
-        """Commit the DOI that was found for a paper without one."""
+        """Commit the DOI found for a paper without one."""
         row = (index_key(title_fingerprint(paper)), paper.key, paper.year or 0, doi, similarity, service, now)
         self._write(IDENTITIES.insert("update"), *row)
 
@@ -103,7 +103,7 @@ class MetadataStore(Register):
         """
         listed = list(papers)
         wanted = {index_key(title_fingerprint(paper)) for paper in listed if not paper.doi}
-        found = self._grouped(IDENTITIES, "title", sorted(wanted))
+        found = self._group_rows(IDENTITIES, "title", sorted(wanted))
         dois: dict[str, str] = {}
         for paper in listed:
             rows = found[index_key(title_fingerprint(paper))] if not paper.doi else []
@@ -142,7 +142,7 @@ class MetadataStore(Register):
         """The status of each paper with a notice or another known version, by key."""
         dois = self.dois(papers)
         wanted = sorted(set(dois.values()))
-        notices, versions = self._grouped(NOTICES, "doi", wanted), self._grouped(VERSIONS, "doi", wanted)
+        notices, versions = self._group_rows(NOTICES, "doi", wanted), self._group_rows(VERSIONS, "doi", wanted)
         return {
             key: PublicationStatus(
                 tuple(Notice(*(row[name] for name in _NOTICE)) for row in said),
@@ -170,10 +170,10 @@ class MetadataStore(Register):
             ((doi, notice.kind, notice.source, notice.doi, notice.date, notice.reason) for doi, notice in notices),
         )
 
-    def _grouped(self, table: TypedTable, column: str, values: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
-        """The rows of a table with one of these values in a column, by that column and in the order of its key."""
+    def _group_rows(self, table: TypedTable, column: str, values: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+        """The rows with one of these values in a column, grouped by the value, in the order of the table's key."""
         grouped: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-        for part in in_parts(values, _AT_ONCE):
+        for part in split_parts(values, _AT_ONCE):
             condition = f"{column} IN ({', '.join('?' * len(part))}) ORDER BY {', '.join(table.key)}"
             for row in self._read(table, f"SELECT * FROM {table.name} WHERE {condition}", *part):
                 grouped[row[column]].append(row)

@@ -14,7 +14,18 @@ from ..documents.figures import PaperFigure
 from ..documents.types import Note
 from ..models.embeddings.protocol import Vector, Vectors
 from ..plurals import counted
-from ..table_columns import BLOB, FLAG, TEXT, TypedTable, WrongValueError, choice, dump_json, integer, optional, shaped
+from ..table_columns import (
+    BLOB,
+    FLAG,
+    TEXT,
+    TypedTable,
+    WrongValueError,
+    choice,
+    dump_json,
+    integer,
+    json_column,
+    optional,
+)
 from .tables import TableConnection
 
 SummaryKind = Literal["abstract", "extractive", "model"]
@@ -165,14 +176,14 @@ def build_record(row: Sequence[Any]) -> PaperRecord:
 
 # The columns that a catalog has both in a file and in a database; values are decoded to typed records.
 _KEY: Final = {"key": TEXT}
-NOTE: Final = shaped("a note", Note)
-FIGURE: Final = shaped("a figure", PaperFigure)
+NOTE: Final = json_column("a note", Note)
+FIGURE: Final = json_column("a figure", PaperFigure)
 FACTS: Final = TypedTable("facts", ("name",), {"name": TEXT, "value": TEXT})
 PAPERS: Final = TypedTable(
     "papers",
     ("key",),
     _KEY
-    | {"state": choice("ready", "indexing"), "record": shaped("a paper's record", Paper), "content_hash": TEXT}
+    | {"state": choice("ready", "indexing"), "record": json_column("a paper's record", Paper), "content_hash": TEXT}
     | {"metadata_hash": TEXT, "chunking": TEXT, "summary": TEXT, "summary_kind": choice(*get_args(SummaryKind))}
     | {"chunk_count": integer(), "note": optional(replace(NOTE, source="notes.note"))}
     | {"version": replace(TEXT, source="figures.version"), "figures_version": TEXT},
@@ -192,7 +203,7 @@ CHUNKS: Final = TypedTable(
     _KEY | {"idx": integer(), "category": CATEGORY, "tokens": integer(), "text_hash": TEXT},
 )
 STAGED: Final = TypedTable(
-    "staged", ("key",), _KEY | {"change": shaped("a change of a paper", StagedChange), "vectors": BLOB}
+    "staged", ("key",), _KEY | {"change": json_column("a change of a paper", StagedChange), "vectors": BLOB}
 )
 
 

@@ -31,8 +31,8 @@ from ..table_columns import (
     choice,
     dump_json,
     integer,
+    json_column,
     optional,
-    shaped,
     strip_nul,
 )
 from .tables import ALL_ROWS, Register, TableConnection, Tables, columns_of, index_key, note_owner, visible_rows
@@ -60,7 +60,7 @@ class _Result(TypedDict):
     warnings: list[str]
 
 
-RESULT: Final = shaped("the record of a finished text", _Result, as_record=False)
+RESULT: Final = json_column("the record of a finished text", _Result, as_record=False)
 # The papers that a finished run (number 0) or the turn of a conversation cites.
 CITED_PAPERS: Final = TypedTable(
     "cited_papers",
@@ -229,13 +229,13 @@ class RunRegister(Register):
         """The sentences that a user rewrote in a finished run, in order; its stored text never changes."""
         return self._select(EditedSentence, EDITS, "WHERE thread_id = ? ORDER BY position", thread_id)
 
-    def edited(self) -> list[str]:
+    def edited_ids(self) -> list[str]:
         """The ids of the runs and answers with edits."""
         source, person = visible_rows(EDITS)
         rows = self._read(EDITS, f"SELECT DISTINCT thread_id FROM {source} ORDER BY thread_id", *person)
         return [row["thread_id"] for row in rows]
 
-    def edited_instead(self, thread_id: str) -> str:
+    def find_edited_sibling(self, thread_id: str) -> str:
         """Of a run without edits, the last one of the same question or experiment that has some; else empty."""
         source, person = visible_rows(RUNS)
         same = "question <> '' AND question = (SELECT question FROM runs WHERE thread_id = ?)"
@@ -289,7 +289,7 @@ class RunRegister(Register):
                     f"INSERT INTO owned (thread_id, person) {unowned} ON CONFLICT (thread_id) DO NOTHING", (person,)
                 )
 
-    def owned(self, person: str) -> list[str]:
+    def owned_ids(self, person: str) -> list[str]:
         """The ids of the runs, conversations, tables and checks of a person."""
         rows = self._read(OWNED, "SELECT thread_id FROM owned WHERE person = ?", person)
         return [row["thread_id"] for row in rows]

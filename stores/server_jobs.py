@@ -13,7 +13,19 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, get_args
 
-from ..table_columns import FLAG, MOMENT, NUMBER, OBJECT, TEXT, TypedTable, choice, dump_json, integer, optional, shaped
+from ..table_columns import (
+    FLAG,
+    MOMENT,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    TypedTable,
+    choice,
+    dump_json,
+    integer,
+    json_column,
+    optional,
+)
 from .tables import Register, TableConnection, Tables
 
 JobKind = Literal["run", "turn", "ingest", "table"]
@@ -89,12 +101,12 @@ EVENTS: Final = TypedTable(
     "server_events",
     ("job", "epoch", "first"),
     {"job": TEXT, "epoch": TEXT, "first": integer(), "size": integer()}
-    | {"events": shaped("names and data", list[tuple[str, str]])},
+    | {"events": json_column("names and data", list[tuple[str, str]])},
 )
 KEYS: Final = TypedTable(
     "request_keys",
     ("key",),
-    {"key": TEXT, "request": TEXT, "server": TEXT, "job": optional(shaped("an order", JobOrder))}
+    {"key": TEXT, "request": TEXT, "server": TEXT, "job": optional(json_column("an order", JobOrder))}
     | {"claimed_at": NUMBER},
 )
 _COMMIT_KEY: Final = "UPDATE request_keys SET job = ? WHERE key = ?"
@@ -265,7 +277,7 @@ class ServerJobs(Register):
         query = "SELECT id FROM server_jobs WHERE server = ? AND ended_at IS NULL AND stop_requested = 1"
         return [row[0] for row in connection.execute(query, (self._server,)).fetchall()]
 
-    def orphaned(self, connection: TableConnection) -> bool:
+    def has_orphans(self, connection: TableConnection) -> bool:
         """Whether there are unfinished jobs whose server is gone."""
         found = connection.execute(f"SELECT 1 FROM server_jobs WHERE ended_at IS NULL AND {_GONE} LIMIT 1")
         return found.fetchone() is not None
@@ -347,7 +359,7 @@ class RecentEndings(Register):
             db.execute("DELETE FROM endings WHERE ended_at < ? OR name = ?", (now - _RECENT, hash_name(name)))
             db.execute(ENDINGS.insert("ignore"), (hash_name(name), connection, now))
 
-    def by_another(self, name: str, connection: str) -> bool:
+    def ended_by_another(self, name: str, connection: str) -> bool:
         """Whether another connection ended it; a request on the same connection was sent after the answer."""
         query = "SELECT * FROM endings WHERE name = ? AND connection <> ? AND ended_at >= ?"
         return bool(self._read(ENDINGS, query, hash_name(name), connection, time.time() - _RECENT))

@@ -171,7 +171,7 @@ def select_all(table: TypedTable) -> str:
     return f"SELECT {', '.join(table.stored)} FROM {table.name}{order}"
 
 
-def in_parts(values: Sequence[Item], size: int) -> Iterator[list[Item]]:
+def split_parts(values: Sequence[Item], size: int) -> Iterator[list[Item]]:
     """The values in lists of at most this size, as databases take them at once."""
     return (list(values[start : start + size]) for start in range(0, len(values), size))
 

@@ -78,10 +78,10 @@ def item_entry(
         "publisher": as_latex(field("publisher", "")),
         "address": as_latex(field("place", "")),
         "isbn": as_latex(field("ISBN", "")),
-        "doi": _raw(item_doi(item)),
-        "eprint": _raw(arxiv[1]) if arxiv else "",
+        "doi": _strip_delimiters(item_doi(item)),
+        "eprint": _strip_delimiters(arxiv[1]) if arxiv else "",
         "archiveprefix": "arXiv" if arxiv else "",
-        "url": _raw(field("url", "")),
+        "url": _strip_delimiters(field("url", "")),
         "abstract": as_latex(field("abstractNote", "")[:_MOST_ABSTRACT]),
         "keywords": label_list(item.tags),
         "groups": label_list(collections),
@@ -119,7 +119,7 @@ def _extra(item: ZoteroItem, name: str) -> str:
     return next((found[2] for found in lines if found[1].lower() == name), "")
 
 
-def _raw(value: str) -> str:
+def _strip_delimiters(value: str) -> str:
     """A link or identifier without characters that could end its field."""
     return re.sub(r"[\s{}\\]", "", value[:2_000])
 

@@ -63,7 +63,7 @@ async def sync_reading(
             ingested = IngestReport(tuple(new), tuple(known))
         else:
             ingested = await _carry_out(library, settings, state, plan, on_event)
-    by_abstract = _by_abstract(library)
+    by_abstract = _abstract_only_keys(library)
     renamed = {one.now for one in plan.removed}
     record = {
         "source": reading.source,
@@ -120,7 +120,7 @@ def _read_papers(library: Library, plan: SyncPlan, settings: Settings) -> Source
     except OSError as error:
         raise InputError(f"{paper.page_path}: cannot be written ({error.strerror}).") from error
     kept, ocr = ConvertedFiles(library.home.converted), choose_ocr(settings)
-    by_file = library.records().keys() - _by_abstract(library)
+    by_file = library.records().keys() - _abstract_only_keys(library)
     found: list[SourcePaper] = []
     refused: list[Refusal] = []
     warnings: list[str] = []
@@ -146,7 +146,7 @@ def _read_papers(library: Library, plan: SyncPlan, settings: Settings) -> Source
     return Sources(tuple(found), tuple(refused), tuple(warnings), folders=())
 
 
-def _by_abstract(library: Library) -> set[str]:
+def _abstract_only_keys(library: Library) -> set[str]:
     pages = library.home.zotero.resolve()
     return {paper.key for paper in library.papers() if Path(paper.source).parent == pages}
 

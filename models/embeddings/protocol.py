@@ -19,7 +19,7 @@ class EmbeddingModel(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of model and weights; models whose vectors must not be mixed have different names."""
+        """The name of the model and its weights; models whose vectors must not be mixed have different names."""
 
     @property
     def dimensions(self) -> int | None:
@@ -27,10 +27,10 @@ class EmbeddingModel(Protocol):
 
     @property
     def at_once(self) -> int:
-        """The number of texts worth batching in one call, across papers; 1 if there is nothing to gain."""
+        """The number of texts worth batching in one call, across papers; 1 if batching gains nothing."""
 
     def count_tokens(self, text: str) -> int:
-        """Tokens by the bundled tokenizer, without special tokens, so that chunks never depend on the model."""
+        """The number of tokens by the bundled tokenizer, so that chunks never depend on the model."""
 
     def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
         """`count_tokens` of each text, at once."""

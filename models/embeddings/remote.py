@@ -1,4 +1,4 @@
-"""Embeddings from an endpoint or any LangChain `Embeddings`; batched, but journaled by text: none is paid twice."""
+"""Embeddings from an endpoint or any LangChain `Embeddings`, batched; journaled by text, so that none is paid twice."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ class JournaledEmbedding:
             most = Reservation(payer.run, records[positions[0]], len(wanted), 0, 0)
             admission = await request.admission(most, lambda: "".join(wanted), _OF_TEXT * len(wanted))
             rows, tokens = await self._limiter.run(lambda: self._ask(wanted, kind), admission)
-            if tokens is None:  # an answer that counts as free would bypass any budget
+            if tokens is None:  # counting 0 would bypass any budget
                 tokens = 1 + sum(map(len, wanted)) // _CHARACTERS_OF_TOKEN
-            # A request is billed as a whole; its tokens are counted with the first of its texts.
+            # A request is billed as a whole; its tokens are counted with its first text.
             first = request.result(_payload(rows[0]), (tokens, 0))
             return [first, *(CallResult(_payload(row)) for row in rows[1:])]
 

@@ -1,4 +1,4 @@
-"""The HTTP client for all endpoints; its connections belong to event loops. Imports httpx: import lazily."""
+"""The HTTP client for all endpoints; its connections belong to event loops. Import lazily, since it loads httpx."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _tls() -> Any:
 
 
 def _client() -> httpx.AsyncClient:
-    # One client serves all keys, so no cookie is kept, and limiters bound its connections, for each model by itself.
+    # One client serves all keys, so no cookie is kept. The limiter of each model bounds its connections.
     cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
     return httpx.AsyncClient(verify=_tls(), follow_redirects=False, cookies=cookies, limits=limits)
@@ -59,15 +59,15 @@ class Endpoint:
         async with self._response(_CHAT, {**body, "stream": reader is not None}) as response:
             if reader is not None and is_event_stream(response):
                 return read_answer(await read_stream(response, lambda piece: reader.say(printable(piece))))
-            return read_answer(await _whole(response, _CHAT))
+            return read_answer(await _read_whole(response, _CHAT))
 
     async def ask(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The answer to a POST of `body`, or to a GET without one.
+        """The answer to a POST of `body`, or to a GET if there is none.
 
         Raises `ServerRefusalError`, `RedirectedError`, `BrokenAnswerError` and httpx errors.
         """
         async with self._response(path, body) as response:
-            return await _whole(response, path)
+            return await _read_whole(response, path)
 
     @asynccontextmanager
     async def _response(self, path: str, body: Mapping[str, Any] | None) -> AsyncIterator[httpx.Response]:
@@ -99,7 +99,7 @@ class Endpoint:
             await response.aclose()
 
 
-async def _whole(response: httpx.Response, path: str) -> dict[str, Any]:
+async def _read_whole(response: httpx.Response, path: str) -> dict[str, Any]:
     most = MOST_BYTES_OF_VECTORS if path == "/embeddings" else MOST_BYTES
     data, wanted = parse_object(await read_body(response, most), "an answer"), "choices" if path == _CHAT else "data"
     if not isinstance(data.get(wanted), list) or not data[wanted]:

@@ -1,7 +1,7 @@
 """Detects from a server's refusals which parts of the OpenAI protocol it supports.
 
-Servers differ in `json_schema`, `response_format`, temperature and the output limit's name. The best form is tried
-first; whatever is refused is left out from then on.
+Servers differ in support for `json_schema`, `response_format` and temperature, and in the name of the output limit. The
+best form is tried first; refused parts are left out from then on.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How to send requests: the form of structured output, the name of the output limit, what may be requested."""
+    """The form of requests that a server accepts: structured output, the name of the output limit, parameters."""
 
     format: Format = "json_schema"
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     temperature: bool = True
     streams: bool = True
-    stream_usage: bool = True  # usage with a stream
+    stream_usage: bool = True  # whether a stream may include usage
 
     def arguments(
         self,
@@ -61,7 +61,7 @@ class Dialect:
     def after(self, error: Exception, *, with_schema: bool, streamed: bool = False) -> Dialect | None:
         """The dialect to try next, or None if `error` is not about the form of the request."""
         status = getattr(error, "status_code", None)
-        # LangChain models of other providers raise this as a TypeError from their client.
+        # The clients of LangChain models by other providers raise TypeError for an unknown parameter.
         about_form = status in _STATUSES or isinstance(error, TypeError)
         message = str(getattr(error, "message", error)) if about_form else ""
         if streamed and self.stream_usage and _ABOUT_STREAM_USAGE.search(message):

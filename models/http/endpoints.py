@@ -20,7 +20,7 @@ from ...settings.key_trust import shown_address
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
-    """A model at an endpoint; the settings are environment variables to correct, empty for a custom model."""
+    """A model at an endpoint; the settings are environment variables that messages name, empty for a custom model."""
 
     endpoint: str
     model: str
@@ -37,7 +37,7 @@ class ModelIdentity:
 
 
 def canonical_json(value: object) -> str:
-    """`value` as canonical JSON; other objects become their type's name: a `repr` may hold an address or a secret."""
+    """`value` as canonical JSON; other objects become the name of their type, since a `repr` may hold a secret."""
     return json.dumps(
         value,
         sort_keys=True,
@@ -69,7 +69,7 @@ class FoundServer:
 
 
 def find_servers(ports: Mapping[str, int] = USUAL_PORTS) -> list[FoundServer]:
-    """OpenAI if its key is in the environment, then the servers that answer on their usual local ports; blocks."""
+    """Find OpenAI if its key is in the environment, and servers that answer on their usual local ports; blocks."""
     found: list[FoundServer] = []
     if os.environ.get("OPENAI_API_KEY", "").strip():
         found.append(FoundServer("OpenAI", OPENAI_BASE_URL, (_OPENAI_MODEL,)))

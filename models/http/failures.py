@@ -1,7 +1,7 @@
 """Failures of model calls: their classification for retries, and the errors that the user sees.
 
-A call that finally fails raises one of three: the endpoint refuses (it never answered this run: exit 2), the endpoint
-is lost (it did: a pause), or it stays busy (always a pause).
+A call that finally fails raises `EndpointRefusedError` if the endpoint never answered this run (exit code 2),
+`EndpointLostError` if it did (a pause), or `EndpointBusyError` (always a pause).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FailureKind = Literal[
     "request",
 ]
 
-# By the names of exception classes, so that no provider is imported and any LangChain model is supported.
+# Exception classes by name, so that no provider is imported and any LangChain model is supported.
 _KINDS: Final[Mapping[FailureKind, frozenset[str]]] = {
     "unreachable": frozenset(
         "ConnectError ConnectTimeout ConnectionRefusedError ProxyError SSLError UnsupportedProtocol gaierror".split()
@@ -168,7 +168,7 @@ def server_message(body: str) -> str:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        # The start of a page is enough, and unclosed tags would take quadratic time (bounded: 4,000 characters).
+        # Only the start of a page is read, since unclosed tags would take quadratic time.
         text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", body[:_START_OF_PAGE], flags=re.S | re.I)
         return one_line(text) or "no message"
     return _error_message(data)
@@ -259,7 +259,7 @@ def is_refused_content(error: CiteloomError) -> bool:
     return isinstance(cause, CallFailedError) and cause.failure.kind in _OF_ITS_CONTENT
 
 
-# With the setting to correct, without which a remedy that names one is left out.
+# A remedy that names a setting is left out if there is no setting to correct.
 _REMEDIES: Final[Mapping[FailureKind, str]] = {
     "unreachable": "Start the server, or set {setting}.",
     "redirect": "If that is the server you mean, set {setting}.",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...settings.config import Settings
 
 T = TypeVar("T")
-# Context manager around each try, entered once the try has its turn; waiting in it does not count towards the timeout.
+# A context manager around each try, entered when its turn comes; waiting in it does not count towards the timeout.
 Admission = Callable[[], AbstractAsyncContextManager[None]]
 
 FIRST_WAIT: Final = 0.5  # seconds; doubles with each try
@@ -35,7 +35,7 @@ _ALL_WAIT: Final = frozenset({"busy", "unreachable"})
 
 
 class Clock:
-    """The time source of the journal and the retries: the system's; tests pass another."""
+    """The system clock, used by the journal and for retries; tests replace it."""
 
     def time(self) -> float:
         """Seconds since the epoch, the same for all processes."""
@@ -74,7 +74,7 @@ class Limiter:
                 return await self._try_once(call, tries, admission)
             except CallFailedError as error:
                 failure, asked = error.failure, error.failure.retry_after
-                # A server that answered before may be restarting; one that never did is not there.
+                # A server that answered before may be restarting; one that never did does not exist.
                 retried = failure.kind in _RETRIED or (failure.kind == "unreachable" and self._answered)
                 allowed = min(self.max_retries, _RETRIES.get(failure.kind, self.max_retries))
                 if not retried or tries > allowed or (asked or 0.0) > LONGEST_ASKED:

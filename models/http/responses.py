@@ -1,8 +1,8 @@
 """Validates answers, whole or streamed as server-sent events, and extracts text, tool calls, usage and finish reason.
 
 Everything is sanitized here before it is committed: a paid answer is kept even if its usage is nonsense, and nothing
-enters the journal that cannot be read back. A streamed answer is complete at `[DONE]` or once it has a finish reason:
-whatever the server does with the connection after that does not invalidate the paid answer.
+unreadable enters the journal. A streamed answer is complete at `[DONE]` or once it has a finish reason; what the server
+does with the connection afterwards does not invalidate the paid answer.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ TIMEOUT_AFTER_DONE = 0.3
 
 
 class _StreamedResponse:
-    """The part of an answer received so far; `whole` returns it in the format of an unstreamed response."""
+    """The part of an answer received so far; `whole` returns it in the form of an unstreamed response."""
 
     def __init__(self) -> None:
         self.ended = False  # with a reason or [DONE]
@@ -180,7 +180,7 @@ class _StreamedResponse:
 
 
 async def read_stream(response: Any, say: Callable[[str], None]) -> dict[str, Any]:
-    """The answer in an event stream as in an unstreamed response; `say` receives its text piece by piece.
+    """The answer in an event stream, in the form of an unstreamed response; `say` receives its text piece by piece.
 
     Raises `ServerRefusalError` for an error event, `BrokenAnswerError` for an invalid chunk, ConnectionError, and
     errors of the HTTP client.

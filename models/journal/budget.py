@@ -1,11 +1,11 @@
 """Budgets: the maximum cost of each request is reserved on disk before it is sent, so that no limit is exceeded.
 
 The maximum is the size of the prompt plus the limit of the answer. The prompt is counted by the model's tokenizer if
-that is available, and at endpoints other than OpenAI's only after an answer has shown that the server counts no more;
-otherwise in bytes, which no tokenizer exceeds. A request that does not fit waits for those in flight, since most use
-far less than was reserved; if there are none, the run pauses. A server may ignore the limit of an answer: so if tokens
-or cost are limited, the first answer of a model must show that it respects it; once one did not, calls to that model
-are made one at a time, each reserving the largest size seen. A request whose answer was lost stays counted.
+available (at endpoints other than OpenAI's only after an answer has shown that the server counts no more), otherwise in
+bytes, which no tokenizer exceeds. A request that does not fit waits for those in flight, since most use far less than
+reserved; if there are none, the run pauses. A server may ignore the limit of an answer: so if tokens or cost are
+limited, a model's first answer must show that it respects the limit. If an answer exceeds it, calls to that model are
+made one at a time, each reserving the largest size seen. A request whose answer was lost stays counted.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .journal import Journal
 from .journal_database import JournalConnection, load_spending, reserve
 from .records import Reservation, Spending, total_cost
 
-# The share of a count (with margin) up to which a server's own count shows that it uses the same tokenizer.
+# A server's count up to this share of our count (with margin) shows that it uses the same tokenizer.
 _SURE: Final = 0.75
 # Failures after which a request may still have been paid for.
 _MAYBE_PAID: Final[frozenset[FailureKind]] = frozenset({"dropped", "timeout", "broken"})
 
 
 class BudgetReachedError(PausedError):
-    """The next request could exceed a limit; the option `flag` raises it, and `enough` would last as long again."""
+    """The next request could exceed the limit of the option `flag`; `enough` would last as long again."""
 
     def __init__(self, message: str, *, flag: str, enough: float) -> None:
         super().__init__(message, help=f"Completed calls are saved: raise {flag} or omit it to resume.")
@@ -50,7 +50,7 @@ class PersonBudgetError(PausedError):
 
 @dataclass(frozen=True, slots=True)
 class BudgetLimits:
-    """The limits of a run, over all its resumptions; None sets no limit."""
+    """The limits of a run over all its resumptions; None sets no limit."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -65,7 +65,7 @@ class BudgetLimits:
 
 
 class Budget:
-    """The common budget of `runs`, whose spending counts; may be shared by tasks, threads and event loops."""
+    """The budget on the total spending of `runs`; may be shared by tasks, threads and event loops."""
 
     def __init__(self, limits: BudgetLimits, prices: Mapping[str, Price], journal: Journal, *runs: str) -> None:
         self._limits = limits
@@ -78,14 +78,14 @@ class Budget:
         self._in_flight = 0
         self._ended = 0  # requests finished so far, to detect whether one finished meanwhile
         self._change = ThreadSafeEvent()
-        self.within: Callable[[], Budget | None] | None = None  # a person's, of many runs, as it is now; may block
+        self.within: Callable[[], Budget | None] | None = None  # the current budget of a person's runs; may block
 
     @property
     def limited(self) -> bool:
         return bool(self._limits) or self.within is not None
 
     def set_limits(self, settings: Settings, raised: Mapping[str, float]) -> None:
-        """Set the limits to those of the settings, or to the higher ones that a person `raised` by setting."""
+        """Set the limits to those of the settings, or to higher ones that a person `raised`, by name of the setting."""
         given = {name: getattr(settings, name) for name in ("max_calls", "max_tokens", "max_cost")}
         higher = {name: max(limit, raised.get(name, 0)) for name, limit in given.items() if limit is not None}
         self._limits = BudgetLimits.of(settings.model_copy(update=higher))
@@ -102,8 +102,8 @@ class Budget:
     async def reserve(self, wanted: Reservation) -> AsyncIterator[Reservation | None]:
         """Reserve `wanted` for one request made inside the block; yields the reservation, None if nothing is limited.
 
-        If the request fails, the part that it cannot have cost is released; if it is answered, the reservation stays
-        until the answer is committed with it (`CallResult.reservation`), after which `finish` must be called.
+        If the request fails, the part that it cannot have cost is released. If it is answered, the reservation stays
+        until the answer is committed with it (`CallResult.reservation`); then `finish` must be called.
 
         Raises `BudgetReachedError`, `JournalPausedError`, and `ConfigurationError` if a price is unknown.
         """
@@ -117,8 +117,7 @@ class Budget:
             try:
                 kind = error.failure.kind if isinstance(error, CallFailedError) else None
                 if isinstance(error, Exception) and kind not in _MAYBE_PAID:
-                    # A refusal is an answer: it counts as a call but costs nothing. An unreachable server counts as
-                    # nothing.
+                    # A refusal counts as a call but costs nothing; an unreachable server does not count at all.
                     back = reservation if kind == "unreachable" else replace(reservation, calls=0)
                     await self._journal.submit(lambda db: reserve(db, back, -1))
             finally:
@@ -126,11 +125,11 @@ class Budget:
             raise
 
     def finish(self, reservation: Reservation, taken: tuple[int, int] | None) -> None:
-        """Finish a request whose cost is on disk and wake those waiting; `taken` are tokens, None if unanswered."""
+        """Finish a request whose cost is on disk, and wake waiting ones; `taken` are its tokens, None if unanswered."""
         with self._guard:
             self._in_flight -= 1
             self._ended += 1
-            self._observations(reservation).ended(reservation, taken)
+            self._observations(reservation).record_end(reservation, taken)
         self._wake()
 
     def _observations(self, reservation: Reservation) -> _ModelObservations:
@@ -142,7 +141,7 @@ class Budget:
         while True:
             with self._guard:
                 model, ended = self._observations(wanted), self._ended
-                reservation = model.as_seen(wanted)
+                reservation = model.adjust(wanted)
                 limited = self._limits.tokens is not None or self._limits.cost is not None or self.within is not None
                 waiting = self._change if limited and model.busy > 0 and not model.trusted else None
                 if waiting is None:
@@ -195,7 +194,7 @@ class Budget:
     def _problem(self, spent: list[Spending], wanted: Reservation) -> BudgetReachedError | None:
         calls = sum(row.paid + row.reserved_calls for row in spent)
         if self._limits.calls is not None and calls + wanted.calls > self._limits.calls:
-            return _reached(
+            return _budget_error(
                 "--max-calls",
                 f"{calls} of {counted(self._limits.calls, 'call')} {'has' if calls == 1 else 'have'} been made",
                 2 * self._limits.calls,
@@ -204,7 +203,7 @@ class Budget:
         more = wanted.input_tokens + wanted.output_tokens
         if self._limits.tokens is not None and tokens + more > self._limits.tokens:
             detail = f"{tokens:,} of {self._limits.tokens:,} tokens have been spent and the next call may take {more:,}"
-            return _reached("--max-tokens", detail, 2 * max(self._limits.tokens, more))
+            return _budget_error("--max-tokens", detail, 2 * max(self._limits.tokens, more))
         if self._limits.cost is None:
             return None
         for model in (wanted.record.model, *(row.model for row in spent)):
@@ -215,7 +214,7 @@ class Budget:
         next_cost = total_cost([more_spent], self._prices) or 0.0
         if cost + next_cost > self._limits.cost:
             detail = f"{cost:.4f} of {self._limits.cost:.4g} has been spent and the next call may cost {next_cost:.4f}"
-            return _reached("--max-cost", detail, 2 * max(self._limits.cost, next_cost))
+            return _budget_error("--max-cost", detail, 2 * max(self._limits.cost, next_cost))
         return None
 
 
@@ -235,7 +234,7 @@ class _ModelObservations:
     def trusted(self) -> bool:
         return self.answered and not self.overrun
 
-    def as_seen(self, wanted: Reservation) -> Reservation:
+    def adjust(self, wanted: Reservation) -> Reservation:
         if wanted.counted is not None and not self.miscounted and (self.counts or wanted.trusted):
             wanted = replace(wanted, input_tokens=min(wanted.counted, wanted.input_tokens))
         if not self.overrun:
@@ -243,7 +242,7 @@ class _ModelObservations:
         most_input, most_output = max(wanted.input_tokens, self.most_input), max(wanted.output_tokens, self.most_output)
         return replace(wanted, input_tokens=most_input, output_tokens=most_output)
 
-    def ended(self, reservation: Reservation, taken: tuple[int, int] | None) -> None:
+    def record_end(self, reservation: Reservation, taken: tuple[int, int] | None) -> None:
         self.busy -= 1
         if taken is not None:
             self.answered = True
@@ -255,7 +254,7 @@ class _ModelObservations:
             self.most_input, self.most_output = max(self.most_input, taken[0]), max(self.most_output, taken[1])
 
 
-def _reached(flag: str, detail: str, enough: float) -> BudgetReachedError:
+def _budget_error(flag: str, detail: str, enough: float) -> BudgetReachedError:
     return BudgetReachedError(f"The budget is reached ({flag}): {detail}.", flag=flag, enough=enough)
 
 

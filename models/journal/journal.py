@@ -1,10 +1,10 @@
 """The journal: a persistent cache of model calls, so that no answered call is ever paid for twice.
 
-After a kill, at most the calls that were in flight are. A resumed run sees the same answers, even those that failed
+After a kill, only calls in flight may be paid for again. A resumed run sees the same answers, even those that failed
 validation; later runs never see a rejected one. An unreadable answer counts as absent. See docs/decisions/journal.md.
 
-One thread owns the connection and commits queued work in batches: a sync takes as long for twenty answers as for one.
-If one piece of a batch fails, each piece is retried alone.
+One thread owns the connection and commits queued work in batches, since a sync takes as long for twenty answers as for
+one. If one piece of a batch fails, each piece is retried alone.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class GroupCommit:
     async def submit(self, work: Callable[[JournalConnection], T]) -> T:
         """The result of `work`, once it is committed to disk.
 
-        `work` is carried out even if the caller is cancelled, so that no answer is lost. It must not return a cursor,
-        whose release in the caller's thread would reset a statement in use here. Raises `ClosedError`.
+        `work` is carried out even if the caller is cancelled, so that no answer is lost. It must not return a cursor:
+        releasing it in the caller's thread would reset a statement in use here. Raises `ClosedError`.
         """
         result: Future[T] = Future()
         result.set_running_or_notify_cancel()  # cannot be cancelled any more
@@ -133,8 +133,8 @@ class GroupCommit:
                 result.set_result(value)
 
 
-# First the answer that the run received before, then the newest one that was not rejected, in one statement: a round
-# trip to a database takes as long as the rest. Answers are ordered by id, since a clock may go back.
+# First the answer that the run received before, then the newest one that was not rejected, in one statement to save a
+# round trip to the database. Answers are ordered by id, since a clock may go back.
 _OWN: Final = (
     "SELECT a.id, a.payload FROM uses u JOIN answers a ON a.id = u.answer"
     " WHERE u.run = ? AND u.key = ? ORDER BY u.id LIMIT 1"
@@ -217,7 +217,7 @@ class Journal:
         return [answers[record.key] for record in records]
 
     async def recall(self, keys: Sequence[str], scope: RunScope) -> dict[str, str]:
-        """What was remembered under these keys; a fresh run sees only what came after its own start."""
+        """The values remembered under these keys; a fresh run sees only values remembered after its own start."""
 
         def read(db: JournalConnection) -> dict[str, str]:
             after = _beginning(db, scope.run_id) if scope.fresh else 0
@@ -227,7 +227,7 @@ class Journal:
         return await self.submit(read) if keys else {}
 
     async def remember(self, derived: Mapping[str, str], model: str) -> None:
-        """Commit what was derived from answers of a model, such as verdicts; it costs nothing and counts as no call."""
+        """Commit values derived from answers of a model, such as verdicts; they cost nothing and count as no call."""
         rows = [(key, "verdict", "", model, self._clock.time(), 0, 0, 0, payload) for key, payload in derived.items()]
 
         def insert(db: JournalConnection) -> None:
@@ -236,7 +236,7 @@ class Journal:
         await self.submit(insert)
 
     async def reject(self, key: str, scope: RunScope) -> None:
-        """Keep this run's answer for `key`, but never replay it in later runs."""
+        """Keep this run's answer for `key`, but do not replay it in later runs."""
 
         def mark(db: JournalConnection) -> None:
             found = db.execute(_OWN, (scope.run_id, key)).fetchone()
@@ -265,7 +265,7 @@ class Journal:
         return await self.submit(lambda db: load_spending(db, runs))
 
     async def spending_by_day(self, runs: Sequence[str] | None = None) -> list[tuple[str, Spending]]:
-        """The spending of each day by model, as far as the answers and runs are still stored."""
+        """The spending of each day by model, for answers and runs that are still stored."""
         return await self.submit(lambda db: load_spending_by_day(db, runs))
 
     def since_opened(self) -> list[Spending]:
@@ -334,7 +334,7 @@ class Journal:
 
 
 def _beginning(db: JournalConnection, run: str) -> int:
-    """The id of the newest answer when a fresh run first looked one up."""
+    """The id of the newest answer at the first look-up of a fresh run."""
     found = BEGINNINGS.read(db.execute("SELECT run, after FROM beginnings WHERE run = ?", (run,)))
     if not found:
         newest = "SELECT ?, coalesce(max(id), 0) FROM answers"
@@ -358,7 +358,7 @@ _OF_MODEL: Final = ("kind", "model", "endpoint", "answers", "payload_bytes")
 
 def survey(database: JournalDatabase) -> dict[str, Any]:
     """Statistics of the whole journal, and of each model; times are seconds since the epoch. Raises `JournalError`."""
-    with _opened(database) as db:
+    with _open(database) as db:
         answers = "SELECT id, kind, model, endpoint, made_at, rejected FROM answers"
         ANSWERS.read(db.execute(answers))  # sums would count invalid values as 0
         load_spending(db)
@@ -387,15 +387,15 @@ def prune(
     dry_run: bool = False,
     now: float | None = None,
 ) -> dict[str, int]:
-    """Delete answers and reclaim their space, except those in use by `keep_of_runs`; returns what was, or would be.
+    """Delete answers that no run in `keep_of_runs` uses, and reclaim their space; returns what was or would be deleted.
 
-    Chosen are answers `older_than` this many days, `rejected` ones, or only `embeddings` among these. Raises
-    `JournalError`, also if another process keeps the database locked.
+    Deletes answers `older_than` this many days and `rejected` ones; with `embeddings`, only embeddings among them.
+    Raises `JournalError`, also if another process keeps the database locked.
     """
     before = -1.0
     if older_than is not None:
         before = (time.time() if now is None else now) - older_than * _DAY
-    with _opened(database) as db:
+    with _open(database) as db:
         db.execute(database.begin)
         db.execute("CREATE TEMP TABLE kept_runs (run TEXT PRIMARY KEY)")
         db.executemany("INSERT INTO kept_runs VALUES (?)", [(run,) for run in set(keep_of_runs)])
@@ -422,7 +422,7 @@ def prune(
 
 
 @contextmanager
-def _opened(database: JournalDatabase) -> Iterator[JournalConnection]:
+def _open(database: JournalDatabase) -> Iterator[JournalConnection]:
     try:
         with closing(database.connect()) as db:
             yield db

@@ -30,7 +30,7 @@ class JournalConnection(TableConnection, Protocol):
 
 
 class JournalDatabase(Protocol):
-    """A journal's database; `begin` excludes all other processes, so that a budget is checked and reserved at once."""
+    """A journal's database; `begin` excludes all other processes, so that checking and reserving a budget is atomic."""
 
     name: str
     """The database as messages name it, without secrets."""
@@ -75,7 +75,7 @@ class JournalFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         db = sqlite3.connect(self.path, timeout=LOCK_TIMEOUT, isolation_level=None, factory=TextConnection)
         try:
-            # Invalid text counts as absent when the answer is read; an error here would stop the journal.
+            # Invalid text counts as a missing answer when read; an error here would stop the journal.
             db.text_factory = lambda stored: stored.decode("utf-8", "replace")
             write_ahead(db, LOCK_TIMEOUT)
             db.execute("PRAGMA synchronous = FULL")
@@ -156,9 +156,9 @@ def _version(db: sqlite3.Connection) -> int:
         return int(cursor.fetchone()[0])
 
 
-# Spending is counted as it happens, not derived from answers: those may be pruned, and a budget needs it before every
-# call. *Reserved* amounts are for requests whose answer has not been committed: they are in flight, their process was
-# killed, or the answer was lost. Such requests may have been paid for, so they count against a budget.
+# Spending is counted as it happens, since answers may be pruned, and a budget needs the sum before every call.
+# *Reserved* amounts belong to requests without a committed answer: in flight, killed, or lost. They may have been paid
+# for, so they count against a budget.
 _QUARTER: Final = 900  # seconds
 _ADD: Final = (
     f"{SPENDING.insert()} ON CONFLICT ({', '.join(SPENDING.key)})"
@@ -172,7 +172,7 @@ def add_spending(db: JournalConnection, run: str, record: CallRecord, **more: in
 
 
 def reserve(db: JournalConnection, reservation: Reservation, sign: Literal[1, -1] = 1) -> None:
-    """Reserve a request (`sign` 1), or release a reservation or a part of it (-1)."""
+    """Reserve a request (`sign` 1), or release a reservation or part of it (-1)."""
     add_spending(
         db,
         reservation.run,
@@ -194,7 +194,7 @@ def load_spending(db: JournalConnection, runs: Sequence[str] | None = None) -> l
 
 
 def load_spending_by_day(db: JournalConnection, runs: Sequence[str] | None = None) -> list[tuple[str, Spending]]:
-    """The spending of each day by model, in local time, as far as the answers and runs are still stored."""
+    """The spending of each day by model, in local time, for answers and runs that are still stored."""
     chosen = "" if runs is None else f" WHERE u.run IN ({', '.join('?' * len(runs)) or 'NULL'})"
     USES.read(db.execute("SELECT id, paid, used_at FROM uses"))  # sums would count invalid values as 0
     ANSWERS.read(db.execute("SELECT id, kind, endpoint, model, input_tokens, output_tokens FROM answers"))

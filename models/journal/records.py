@@ -25,7 +25,7 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class RunScope:
-    """The calling run; a `fresh` one reuses only those answers of other runs that came after its own start."""
+    """The calling run; a `fresh` run reuses only answers that other runs received after its own start."""
 
     run_id: str
     fresh: bool = False
@@ -113,7 +113,7 @@ def spent_since(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
 
 
 def total_cost(spent: Iterable[Spending], prices: Mapping[str, Price], *, reserved: bool = False) -> float | None:
-    """The cost over all models, with reservations if `reserved`; None if the price of one in use is unknown."""
+    """The cost over all models, with reservations if `reserved`; None if the price of a model in use is unknown."""
     total = 0.0
     for row in spent:
         input_tokens = row.input_tokens + (row.reserved_input if reserved else 0)

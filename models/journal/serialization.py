@@ -37,8 +37,8 @@ def request_key(
 ) -> str:
     """The journal key of a call: a hash of endpoint, model, parameters, schema, tools and messages.
 
-    Usage, response metadata and ids are ignored. The id of a tool call is replaced by its position in the
-    conversation, so that runs have the same key even if servers generate different ids.
+    Usage, response metadata and ids are ignored. The id of a tool call is replaced by its position in the conversation,
+    so that keys are equal even if servers generate different ids.
     """
     places: dict[str | None, int] = {}
     entries: list[dict[str, Any]] = []
@@ -92,7 +92,7 @@ def to_payload(message: AIMessage, key: str) -> str:
 
 
 def printable(value: Any) -> Any:
-    """Strip control characters, which terminals interpret, and lone surrogates, which nothing stores, at any depth."""
+    """Strip control characters, which terminals interpret, and lone surrogates, which no store takes, at any depth."""
     if isinstance(value, str):
         return _HALF_CHARACTER.sub("\ufffd", _UNSEEN.sub("", value))
     if isinstance(value, list):
@@ -103,7 +103,7 @@ def printable(value: Any) -> Any:
 
 
 def count_usage(answer: AIMessage, asked: Sequence[BaseMessage]) -> tuple[int, int]:
-    """Tokens of prompt and answer as the server counts them, else estimated; never 0, which would bypass any budget."""
+    """Tokens of prompt and answer by the server's count, else estimated; never 0, which would bypass any budget."""
     usage = read_usage(answer.usage_metadata, "input_tokens", "output_tokens")
     read, written = (usage["input_tokens"], usage["output_tokens"]) if usage else (0, 0)
     return read or count_tokens_approximately(asked), written or count_tokens_approximately([answer])

@@ -1,7 +1,7 @@
-"""Coalesces equal calls in flight across event loops and processes: one is made, the others wait for it.
+"""Coalesces equal calls in flight across event loops and processes: one call is made, the others wait for it.
 
-Between processes, a key is a locked byte of a file: four system calls, no write, and released when the process ends for
-any reason. If files cannot be locked, nobody waits.
+Between processes, a key is a locked byte of a file, which takes four system calls and no write, and is released when
+the process ends for any reason. If files cannot be locked, calls do not wait for those of other processes.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _LOCKED_ERRORS: Final = frozenset({errno.EACCES, errno.EAGAIN})
 
 
 class CallLocks(Protocol):
-    """Keys of calls that this process has claimed, against other processes."""
+    """Locks that keep other processes from making the calls that this process has claimed."""
 
     def try_acquire(self, key: str) -> bool | Awaitable[bool]:
-        """Try to lock a key; returns whether it is now held. Awaited where that takes a round trip."""
+        """Try to lock a key; returns whether it is now held, as an awaitable if that takes a round trip."""
 
     def release(self, key: str) -> None:
         """Release the key; never waits."""
@@ -44,9 +44,9 @@ class CallLocks(Protocol):
 
 
 class KeyLocks:
-    """Keys held by this process, as byte locks in a file that the last process to close it deletes.
+    """Keys held by this process, as byte locks in a file, which the last process deletes on closing.
 
-    A lock is only valid while its file is still the one at the path.
+    A lock is valid only while its file is still at the path.
     """
 
     def __init__(self, path: Path) -> None:
@@ -103,7 +103,7 @@ def _byte_of(key: str) -> int:
 
 
 class SingleFlight:
-    """The keys in flight; use `shared`: a process shares one instance per journal, since locks belong to processes."""
+    """The keys in flight; obtain it by `shared`, since a process must have one instance per journal."""
 
     _open: Final[dict[Hashable, SingleFlight]] = {}
     _opening: Final = threading.Lock()
@@ -137,9 +137,9 @@ class SingleFlight:
     async def claim(self, keys: Iterable[str]) -> AsyncIterator[None]:
         """Hold the exclusive right to request `keys` for the block.
 
-        Waits for equal calls in flight; afterwards the caller finds their answers in the journal, or makes the call
-        itself if the other was cancelled, failed or was killed. Keys are claimed in sorted order, so that overlapping
-        batches never deadlock.
+        Waits for equal calls in flight; then the caller finds their answers in the journal, or makes the call itself if
+        the other was cancelled, failed or was killed. Keys are claimed in sorted order, so that overlapping batches
+        never deadlock.
         """
         claimed: list[str] = []
         try:

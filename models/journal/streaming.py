@@ -1,7 +1,7 @@
-"""Streams model output to subscribers; each ends up with the same text, whatever happens meanwhile.
+"""Streams model output to subscribers, all of which end up with the text of the journaled answer.
 
-Streamed text is a draft of the journaled answer: if the connection breaks, the call is retried and the text streamed
-so far is void. Equal calls in flight are coalesced, and all callers receive the same stream.
+Streamed text is provisional: if the connection breaks, the call is retried and the text streamed so far is void. Equal
+calls in flight are coalesced, and all callers receive the same stream.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StreamSubscription:
         self._finished = False
 
     def begin(self) -> None:
-        """Start an answer; text of an earlier try becomes void for all subscribers."""
+        """Start an answer; for all subscribers, text of an earlier try becomes void."""
         with self._stream.guard:
             stale, self._stream.pieces = bool(self._stream.pieces), []
             readers = list(self._stream.readers)
@@ -53,7 +53,7 @@ class StreamSubscription:
             reader._dispatch(self, reader._receive, text)
 
     def finish(self, text: str) -> None:
-        """Deliver the rest of the final `text`, or all of it again if something else was received."""
+        """Deliver the rest of the final `text`, or all of it if something else was received."""
         received = "".join(self._received)
         if not text.startswith(received):
             self._reset()

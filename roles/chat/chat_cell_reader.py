@@ -9,7 +9,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import Field, field_validator
 
 from ...documents.chunking import Window, WindowSentence
-from ...models.context_size import WHOLE, in_batches
+from ...models.context_size import WHOLE, group_batches
 from ..protocols import COLUMN_KINDS, CellReading, ColumnKind, PaperCard, RowReading, StudyReading, TableColumn
 from .chat_reader import merge_sentences
 from .model_answers import ChatRole, StructuredAnswer, lowercase, parse_numbers
@@ -118,7 +118,7 @@ class ChatCellReader(ChatRole):
         """At most `most` claims on which the papers with these cards may disagree; the last cards may not fit."""
         system, task = self.prompts["disputed_system"].render(most=most), self.prompts["disputed_task"]
         room = self.room.left(_CARD_TOKENS, system, task.render(topic=topic, cards=""))
-        shown = next(in_batches(cards, lambda card: {card.key: estimate_tokens(card.text)}, room, len(cards)), [])
+        shown = next(group_batches(cards, lambda card: {card.key: estimate_tokens(card.text)}, room, len(cards)), [])
         text = task.render(topic=fence(topic, "topic"), cards=fence("\n\n".join(card.text for card in shown), "cards"))
         answer = await self.ask([SystemMessage(system), HumanMessage(text)], DisputedClaims)
         if answer is None:

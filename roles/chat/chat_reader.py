@@ -19,7 +19,7 @@ from ...documents import Chunk
 from ...documents.chunking import Window, WindowSentence
 from ...documents.figures import PaperFigure
 from ...models.concurrency import gather_all
-from ...models.context_size import WHOLE, in_batches
+from ...models.context_size import WHOLE, group_batches
 from ...text.words import plain_wording
 from ..protocols import Findings, PaperCard, PassageFinding, Purpose, ScreenedPapers
 from .model_answers import MOST_SENTENCES, ChatRole, StructuredAnswer, parse_numbers
@@ -59,7 +59,7 @@ class ChatReader(ChatRole):
         beside = [str(message.content) for message in self._messages(purpose, purpose.text, "", len(windows))]
         tokens = self.room.left(WHOLE, *beside)
         pieces = [piece for window in windows for piece in _pieces(window, tokens)]
-        parts = in_batches(pieces, lambda piece: {piece.id: _tokens(piece)}, tokens, len(pieces))
+        parts = group_batches(pieces, lambda piece: {piece.id: _tokens(piece)}, tokens, len(pieces))
         readings = await gather_all(self._read(purpose, part) for part in parts)
         found = sorted((item for reading in readings for item in reading), key=lambda item: -item.score)
         return Findings(found, (name for reading in readings for name in reading.unreadable))
@@ -341,7 +341,7 @@ class ChatScreener(ChatRole):
     async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> ScreenedPapers:
         """The papers that may bear on the needs, and near ones; a batch without a valid answer names none."""
         most = self.room.left(_BATCH_TOKENS, self.prompts["screener_system"].render(), purpose.text)
-        batches = list(in_batches(cards, lambda card: {card.key: estimate_tokens(card.text)}, most, len(cards)))
+        batches = list(group_batches(cards, lambda card: {card.key: estimate_tokens(card.text)}, most, len(cards)))
         answers = await gather_all(self._screen_batch(purpose, batch) for batch in batches)
         read = [(batch, answer) for batch, answer in zip(batches, answers, strict=True) if answer is not None]
         screened = {card.key for batch, _ in read for card in batch}

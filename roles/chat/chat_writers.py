@@ -18,7 +18,7 @@ from ...documents import Paper
 from ...documents.figures import PaperFigure
 from ...documents.plain_text import plain_text
 from ...models.concurrency import gather_all
-from ...models.context_size import WHOLE, Room, in_batches
+from ...models.context_size import WHOLE, Room, group_batches
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
 from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, SectionBrief, Source
@@ -93,7 +93,7 @@ class ChatWriter(ChatRole):
             experiment = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
         bare = self.prompts["repair_task"].render(experiment=experiment, sources="", sentences="")
         most = max(1, min(_SENTENCES_AT_ONCE, self.max_tokens // _ANSWER_TOKENS))
-        batches = in_batches(failing, _parts, self.room.left(_TOKENS_AT_ONCE, system, bare), most)
+        batches = group_batches(failing, _parts, self.room.left(_TOKENS_AT_ONCE, system, bare), most)
         answers = await gather_all(self._replace_batch(batch, experiment) for batch in batches)
         return [sentence for answer in answers for sentence in answer]
 

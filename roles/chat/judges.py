@@ -18,7 +18,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BeforeValidator, Field, create_model, field_validator, model_validator
 
 from ...models.concurrency import gather_all
-from ...models.context_size import in_batches
+from ...models.context_size import group_batches
 from ...text.wordings import weighs_sources
 from ..protocols import CitedClaim, Source, UncitedKind, UncitedSentence, Verdict, VerdictLabel
 from .judged_passages import JudgedPassage
@@ -229,7 +229,7 @@ def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Prep
         for identifier in item.ids:
             first.setdefault(identifier, item.place)
     ordered = sorted(asked, key=lambda item: (min(first[identifier] for identifier in item.ids), item.place))
-    yield from in_batches(ordered, lambda item: item.costs, tokens, most)
+    yield from group_batches(ordered, lambda item: item.costs, tokens, most)
 
 
 _LONGEST_REASON: Final = 300  # characters

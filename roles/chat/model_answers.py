@@ -181,7 +181,7 @@ class ChatRole:
             # The second attempt shows as much of the first answer as fits; some servers refuse an empty message.
             asked = [str(message.content) for message in messages]
             shown = text[: self.room.left(_READ_CHARACTERS, complaint, *asked)]
-            more = [AIMessage(shown or "(empty)"), HumanMessage(self.room.shortened(complaint))]
+            more = [AIMessage(shown or "(empty)"), HumanMessage(self.room.shorten(complaint))]
         return None
 
 

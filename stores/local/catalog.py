@@ -4,10 +4,10 @@ A change to a paper is first written here in full, including its vectors (`stage
 marked done (`commit`). A process that is killed in between leaves a staged change, which the next process applies
 without embedding anything; until then the paper is "indexing" and invisible to readers.
 
-Images of figures are files, stored before the change that refers to them, and deleted after the last change that did: a
+Images of figures are files, stored before the change that refers to them, and deleted after the last such change: a
 kill in between leaves an image without a paper, never the reverse. A private copy never deletes images of its original.
 
-A paper has one row for the text of each chunk, and one row with all its vectors, which packs them without gaps.
+A paper has one row for the text of each chunk, and one row with all its vectors, packed without gaps.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ...documents.safe_files import replace_file
 from ...errors import InputError, OtherFormatError
 from ...models.embeddings.protocol import Vector, normalise
 from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
-from ...table_columns import BLOB, SQLITE, TEXT, Column, TypedTable, dump_json, integer, optional, shaped
+from ...table_columns import BLOB, SQLITE, TEXT, Column, TypedTable, dump_json, integer, json_column, optional
 from .. import paper_catalog as papers
 from ..folder_home import FolderHome
 from ..store_protocols import VectorKind, VectorStoreError, split_ids
@@ -36,7 +36,7 @@ from ..store_protocols import VectorKind, VectorStoreError, split_ids
 FIGURES: Final = TypedTable(
     "figures",
     ("key",),
-    {"key": TEXT, "version": TEXT, "figures": shaped("a list of figures", tuple[PaperFigure, ...])},
+    {"key": TEXT, "version": TEXT, "figures": json_column("a list of figures", tuple[PaperFigure, ...])},
 )
 _READY: Final = "FROM figures f JOIN papers p ON p.key = f.key WHERE p.state = 'ready'"
 
@@ -279,7 +279,7 @@ class Catalog(papers.PaperCatalog):
         return {key for key, name in wanted if name in lost}
 
     def stray_images(self) -> set[str]:
-        """The names of files that are no image of a paper, including remnants of interrupted writes."""
+        """The names of files that are not images of a paper, including remnants of interrupted writes."""
         try:
             stored = {file.name for file in self._folder.iterdir()}
         except OSError:

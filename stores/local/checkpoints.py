@@ -60,9 +60,9 @@ _turns: LoopLocal[dict[Path, asyncio.Lock]] = LoopLocal(dict)
 async def open_checkpoints(path: Path) -> AsyncIterator[PlainSaver]:
     """Open a saver on the file at `path`, creating the file if it is missing.
 
-    `synchronous=FULL`: a step reported as done survives a power cut. Checkpoints are read as plain values
-    (`stores/safe_msgpack.py`). Savers of one event loop write in turn: SQLite's lock is not fair, so some of many
-    waiting connections would starve. Raises `DamagedFileError`, now or on a later read, for unreadable data.
+    `synchronous=FULL` makes reported steps survive a power cut. Savers of one event loop write in turn: SQLite's lock
+    is not fair, so some of many waiting connections would starve. Raises `DamagedFileError`, now or on a later read,
+    for unreadable data.
     """
 
     def prepare() -> None:

@@ -26,7 +26,7 @@ from ..folder_home import FolderHome
 from ..metadata_store import IDENTITIES, MetadataStore
 from ..paper_catalog import Change, CurrentRecords
 from ..store_protocols import LibraryStores, Scored, VectorKind, VectorStoreError
-from ..tables import in_parts
+from ..tables import split_parts
 from .catalog import Catalog
 from .fulltext import FullText
 
@@ -81,9 +81,10 @@ class _Guarded:
 
 
 def _require_no_function(collection: Collection, path: Path) -> None:
-    """Raise `VectorStoreError` for a collection that names an embedding function: Chroma would instantiate it on every
-    write, with keys from the environment and code from other packages. Ours name none, but a home may come from
-    somebody else."""
+    """Raise `VectorStoreError` for a collection that names an embedding function, as a home from somebody else may.
+
+    Chroma would instantiate it on every write, with keys from the environment and code from other packages.
+    """
     pending: list[Any] = [collection.configuration_json, collection._model.serialized_schema]
     while pending:
         item = pending.pop()
@@ -105,8 +106,8 @@ def _unreadable(path: Path, error: Exception) -> VectorStoreError:
 class VectorStore:
     """The three collections of a home: an id and a vector for each chunk, each summary, and each passage of a note.
 
-    Chroma is opened to write, to check it, and to search in a large library; everything else is read from the catalog,
-    so that a process need not import it. Thread-safe.
+    Chroma is opened only to write, to check it, and to search in a large library; everything else is read from the
+    catalog, since importing Chroma is slow. Thread-safe.
     """
 
     def __init__(self, home: FolderHome, catalog: Catalog) -> None:
@@ -181,15 +182,14 @@ class VectorStore:
             self.delete(stale[kind], kind)
 
     def put(self, vectors: Mapping[str, Vector], kind: VectorKind = "content") -> None:
-        """Write vectors, [d], by id; each page of them becomes visible to other processes all at once.
+        """Write vectors, [d], by id; each page of them becomes visible to other processes atomically.
 
-        No vector is replaced in place, since that can make its neighbours unreachable (see
-        `stores/local/vector_search.py`).
+        No vector is replaced in place, since that can make its neighbours unreachable (see `vector_search.py`).
         """
         import numpy as np
 
         with self._folder_lock:
-            old = self._loaded_vectors(kind, list(vectors))
+            old = self._load_vectors(kind, list(vectors))
             new = [
                 identifier
                 for identifier, vector in vectors.items()
@@ -198,7 +198,7 @@ class VectorStore:
             ]
             self._delete([identifier for identifier in new if identifier in old], kind)
             collection = self.collection(kind)
-            for ids in in_parts(new, MAX_PAGE):
+            for ids in split_parts(new, MAX_PAGE):
                 collection.upsert(ids=ids, embeddings=[vectors[identifier] for identifier in ids])
 
     def delete(self, ids: Sequence[str], kind: VectorKind = "content") -> None:
@@ -210,7 +210,7 @@ class VectorStore:
         if ids:
             with self._folder_lock:
                 collection = self.collection(kind)
-                for page in in_parts(ids, MAX_PAGE):
+                for page in split_parts(ids, MAX_PAGE):
                     collection.delete(ids=page)
 
     def get_chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
@@ -226,12 +226,12 @@ class VectorStore:
         rows = zip(result["ids"][0], result["distances"][0], strict=True)
         return [(identifier, 1.0 - float(distance)) for identifier, distance in rows]
 
-    def _loaded_vectors(self, kind: VectorKind, ids: Sequence[str]) -> dict[str, Vector]:
+    def _load_vectors(self, kind: VectorKind, ids: Sequence[str]) -> dict[str, Vector]:
         import numpy as np
 
         collection = self.collection(kind)
         found: dict[str, Vector] = {}
-        for page in in_parts(ids, MAX_PAGE):
+        for page in split_parts(ids, MAX_PAGE):
             result: Any = collection.get(ids=page, include=["embeddings"])
             rows = np.asarray(result["embeddings"], dtype=np.float32)
             found.update(zip(result["ids"], rows, strict=True))
@@ -239,14 +239,14 @@ class VectorStore:
 
     def read_through(self) -> None:
         for kind in _KINDS:
-            for page in in_parts(sorted(self.stored_ids(kind)), MAX_PAGE):
+            for page in split_parts(sorted(self.stored_ids(kind)), MAX_PAGE):
                 try:
-                    vectors = self._loaded_vectors(kind, page)
+                    vectors = self._load_vectors(kind, page)
                 except VectorStoreError:
                     # Chroma reads records from disk but vectors from the index loaded on opening: in a folder opened
                     # between two writes, a record restored by the second one has no vector.
                     self.close()
-                    vectors = self._loaded_vectors(kind, page)
+                    vectors = self._load_vectors(kind, page)
                 empty = [identifier for identifier, vector in vectors.items() if not vector.any()]
                 if empty:
                     raise VectorStoreError(f"{self.path}: the vector of {empty[0]} is empty.")

@@ -54,8 +54,8 @@ class FullText:
     def put(self, papers: Mapping[str, Sequence[Chunk]]) -> None:
         """Set the chunks of papers in one commit; an empty sequence removes a paper. Idempotent.
 
-        Unchanged papers are not rewritten: until tantivy merges them away, tombstones shift scores a little, and a
-        library must answer the same after a crash as without one. Raises `FullTextError`.
+        Unchanged papers are not rewritten: tombstones shift scores a little until tantivy merges them away, and a
+        library must give the same answers after a crash as without one. Raises `FullTextError`.
         """
         with self._lock:
             indexed: dict[str, dict[str, str]] = {key: {} for key in papers}

@@ -28,7 +28,7 @@ _MARGIN: Final = 1.3  # results are not spread evenly over papers and categories
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """The records that a search may return: all ids, and whether one is among them.
+    """The records that a search may return: all ids, and a test of membership.
 
     The store may hold other records, which belong to no ready paper.
     """
@@ -40,7 +40,7 @@ class SearchScope:
 def _chunk_scope(
     records: Mapping[str, PaperRecord], keys: Collection[str], wanted: bytes, categories: Mapping[str, bytes]
 ) -> tuple[SearchScope, int]:
-    """All chunks of these papers, or only those of the `wanted` categories (a byte each); also returns their number.
+    """The chunks of these papers in the `wanted` categories (a byte each; empty: all), and their number.
 
     `categories` has a byte for each chunk of a paper, by key.
     """
@@ -196,7 +196,7 @@ class Reach:
         return found
 
     def _unreachable(self, vector: Vector, ids: Sequence[str]) -> Sequence[str]:
-        """Records unreachable in the graph, at 6 us of CPU time per record; any query vector will do."""
+        """The records unreachable in the graph, found with any query vector at 6 us of CPU time per record."""
         asked = len(ids) + 1
         while len(near := self._near(vector, asked)) >= asked:
             asked *= _WIDENING

@@ -171,7 +171,7 @@ class MilvusCatalog(PostgresCatalog):
             connection.cursor().executemany("INSERT INTO searched VALUES (%s, %s)", new)
             add_counts(connection, [words for key, _ in new for words in terms[key]], 1)
 
-    def outdated(self) -> list[int]:
+    def outdated_versions(self) -> list[int]:
         """The versions whose rows should be deleted from Milvus."""
         return [int(row[0]) for row in self.rows("SELECT version FROM outdated ORDER BY version")]
 

@@ -25,7 +25,7 @@ from ...models.embeddings.protocol import Vector
 from ...program import install_hint
 from ...settings.addresses import VectorsUrl
 from ..store_protocols import VectorStoreError
-from ..tables import in_parts
+from ..tables import split_parts
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -270,10 +270,10 @@ class MilvusRows:
                 client.upsert(self._names[kind], batch, timeout=WRITE_SECONDS)
 
         with ThreadPoolExecutor(_WRITES_AT_ONCE) as pool:
-            list(pool.map(put, in_parts(rows, _ROWS_AT_ONCE)))  # re-raises errors of the writes
+            list(pool.map(put, split_parts(rows, _ROWS_AT_ONCE)))  # re-raises errors of the writes
 
     def delete(self, versions: Sequence[int]) -> None:
-        for batch in in_parts(versions, _VERSIONS_AT_ONCE):
+        for batch in split_parts(versions, _VERSIONS_AT_ONCE):
             with self._connection.client() as client:
                 for name in self._names.values():
                     client.delete(name, filter=in_filter("paper", batch), timeout=WRITE_SECONDS)
@@ -339,7 +339,7 @@ class MilvusRows:
         Raises `VectorStoreError` if there are no collections.
         """
         self._load()
-        batches = in_parts(versions or (), _VERSIONS_AT_ONCE)
+        batches = split_parts(versions or (), _VERSIONS_AT_ONCE)
         for scope in [""] if versions is None else (in_filter("paper", batch) for batch in batches):
             with self._connection.client() as client:
                 pages = client.query_iterator(

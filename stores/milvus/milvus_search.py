@@ -29,7 +29,7 @@ from ..postgres.database import Database, DatabaseTables, SeenRevision
 from ..postgres.postgres_catalog import database_state
 from ..postgres.postgres_vectors import PostgresVectors
 from ..store_protocols import FullTextError, LibraryStores, Scored, TextScope, VectorStoreError, sort_scores
-from ..tables import in_parts
+from ..tables import split_parts
 from ..text_analysis import FULLTEXT_VERSION
 from . import milvus_rows as milvus
 from .milvus_catalog import TEXT, MilvusCatalog, query_vector, write_papers
@@ -77,7 +77,7 @@ def scope_filters(versions: Versions, scope: TextScope) -> Iterator[str]:
     else:
         chunks = ((key, index) for key, index in protocols.split_ids(scope.ids) if key in papers)
         field, values = "id", sorted(milvus.row_id(versions.by_key[key], index) for key, index in chunks)
-    for part in in_parts(values, _VALUES_AT_ONCE):
+    for part in split_parts(values, _VALUES_AT_ONCE):
         listed = milvus.in_filter(field, part)
         yield f"{listed} and {kinds}" if kinds else listed
 
@@ -160,7 +160,7 @@ class MilvusWords(protocols.WordIndex):
     def put_papers(self, every: Sequence[str]) -> None:
         """Write papers that are not in Milvus yet, from what PostgreSQL holds."""
         records = self._catalog.records()
-        for keys in in_parts(every, _PAPERS_AT_ONCE):
+        for keys in split_parts(every, _PAPERS_AT_ONCE):
             self._catalog.number(keys)
             stored = filter(None, (protocols.read_change(records[key], self._stores.vectors) for key in keys))
             versions = self._stores.versions().by_key
@@ -242,7 +242,7 @@ class MilvusStores(LibraryStores):
         self._drop_outdated()
 
     def _drop_outdated(self) -> None:
-        versions = self.catalog.outdated()
+        versions = self.catalog.outdated_versions()
         if versions:
             self.rows().delete(versions)
             self.catalog.forget_outdated(versions)
@@ -315,7 +315,7 @@ class MilvusStores(LibraryStores):
                 found[version].add((kind, place, content))
         rows = sum(map(len, found.values()))
         differing = {key for key in versions.keys() & records if found.get(versions[key]) != expected[key]}
-        pending = {*self.catalog.outdated(), *self.catalog.staged_versions(self.catalog.unfinished()).values()}
+        pending = {*self.catalog.outdated_versions(), *self.catalog.staged_versions(self.catalog.unfinished()).values()}
         strange = found.keys() - {versions[key] for key in versions.keys() & records} - pending
         return rows, differing, records.keys() - versions.keys(), strange
 

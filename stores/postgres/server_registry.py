@@ -116,7 +116,7 @@ class DatabaseServerRegistry(ServerRegistry):
         if renewed[0]:
             for (server,) in connection.execute(f"SELECT id FROM servers WHERE id <> %s AND ({_DEAD})", (self._id,)):
                 _evict_server(connection, server)
-        if self.jobs.orphaned(shared):
+        if self.jobs.has_orphans(shared):
             listener.orphans()
         self._heartbeats += 1
         if self._heartbeats % CLEANING_INTERVAL == 1:

@@ -46,7 +46,7 @@ def test_fields_of_the_users_own_are_named_in_one_line_as_unused() -> None:
     own = dict.fromkeys(["authors", "funding", "limitations", "notes", "x", "_source", "_hypotesis"], "whatever")
     concept = {**GOOD["paper_concept"], "field": "biology"}
     (line,) = experiment_warnings(parse_experiment({**GOOD, **own, "paper_concept": concept, "exit_code": 0}))
-    assert line.endswith("makes use: authors, funding, limitations, notes, x, paper_concept.field.")
+    assert line.endswith("can use: authors, funding, limitations, notes, x, paper_concept.field.")
 
 
 @pytest.mark.parametrize("concept", [None, "Degree predicts edges.", {"description": "Degree predicts edges."}])

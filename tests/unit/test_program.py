@@ -11,7 +11,7 @@ import pytest
 from citeloom.errors import InputError
 from citeloom.experiment import ExperimentError
 from citeloom.plurals import counted
-from citeloom.program import help_as_called, install_hint, program, remember_command
+from citeloom.program import adapt_help, install_hint, program, remember_command
 from tests.support.cli_process import ROOT
 
 
@@ -33,7 +33,7 @@ def test_a_message_names_the_program_as_it_was_called(called: str, typed: str, m
     assert (
         str(InputError("No library.", help="Make one: {citeloom} ingest.")) == f"No library. Make one: {typed} ingest."
     )
-    assert help_as_called("Search.\n\nExample: citeloom search x") == f"Search.\n\nExample: {typed} search x"
+    assert adapt_help("Search.\n\nExample: citeloom search x") == f"Search.\n\nExample: {typed} search x"
     remember_command("results")
     assert f"'{typed} results --help'" in str(ExperimentError("exp.json: bad."))
     remember_command(None)

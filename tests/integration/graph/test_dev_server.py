@@ -396,7 +396,7 @@ async def _keep_apart(home: Path, nobody: LangGraphClient, rea: LangGraphClient,
     assert steps(events)[-1] == "render", events[-1]
     assert (await ada.threads.get_state(thread))["values"]["text"]
     (run,) = await ada.runs.list(thread)
-    assert find_home(home).runs().owned("ada") == [thread], "it counts for her budget"
+    assert find_home(home).runs().owned_ids("ada") == [thread], "it counts for her budget"
     stateless = await ada.runs.create(None, "research", input=given)
     for call in (
         lambda: bo.threads.get(thread),

@@ -335,7 +335,7 @@ def test_an_answer_of_a_conversation_is_one_document_like_a_section(served: Serv
     assert served.api.delete(f"/runs/{text}").status_code == 404, "it is no run"
     check(served, text, "Mine again [1].", before=shown, keep=True)
     assert served.api.delete(f"/conversations/{thread}").status_code == 204
-    assert served.state.session.home.runs().edited() == []
+    assert served.state.session.home.runs().edited_ids() == []
     assert served.api.get(f"/runs/{text}/sentences").status_code == 404
 
 

@@ -171,7 +171,7 @@ async def test_what_the_server_deletes_still_counts_for_a_persons_budget(group: 
     with home.open_journal() as journal:
         await once(journal, CallRecord("key", "chat", "http://host/v1", "fake"), RunScope("chat-1"), pay)
         assert [entry.thread_id for entry in await delete_expired(home, -1)] == ["chat-1"]
-        assert [spent.paid for spent in await journal.spending(home.runs().owned("ada"))] == [1]
+        assert [spent.paid for spent in await journal.spending(home.runs().owned_ids("ada"))] == [1]
 
 
 def test_what_a_server_resumes_counts_for_whoever_began_it(group: Path) -> None:

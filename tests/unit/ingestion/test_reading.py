@@ -44,7 +44,7 @@ def test_a_note_may_be_blank_and_a_mark_of_byte_order_is_no_text(tmp_path: Path)
 def test_a_file_of_another_kind_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("words", encoding="utf-8")
     parsed = parse_file(tmp_path / name, None, None)
-    assert isinstance(parsed, Refusal) and "is not a paper" in parsed.reason
+    assert isinstance(parsed, Refusal) and "is not a file type" in parsed.reason
     assert ("--bib" in parsed.reason) == name.endswith(".bib")
 
 

@@ -10,7 +10,7 @@ import pytest
 from citeloom.documents.front_matter import FrontMatter
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
 from citeloom.documents.types import Paper
-from citeloom.ingestion.sources import SourcePaper, align_pages, leads_out, merge_text_with_pdf, refuse_link, walk
+from citeloom.ingestion.sources import SourcePaper, align_pages, merge_text_with_pdf, outside_target, refuse_link, walk
 
 FIRST = "Looms weave cloth from threads that run in two directions over the frame of the weaver."
 SECOND = "Every pattern that a weaver knows is written on cards which a machine can read and repeat."
@@ -82,7 +82,7 @@ def test_links_out_of_a_folder_are_followed_only_on_request(tmp_path: Path) -> N
         "out.md",
         "same.md",
     ]
-    assert leads_out(folder / "out.md", [folder, outside]) is None
+    assert outside_target(folder / "out.md", [folder, outside]) is None
 
 
 def test_folders_that_contain_each_other_by_links_are_walked_once(tmp_path: Path) -> None:

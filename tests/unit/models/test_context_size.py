@@ -121,7 +121,7 @@ def test_a_refusal_without_a_size_teaches_a_smaller_one_until_it_is_too_small() 
     tried: list[int | None] = []
     for _ in range(20):
         tried.append(known.size)
-        known.refused("the prompt exceeds the context size", 12_000, known.size)
+        known.learn_refusal("the prompt exceeds the context size", 12_000, known.size)
     assert tried[:3] == [None, 9_000, 6_750]
     assert tried[-1] == tried[-2] and (tried[-1] or 0) >= 2_048, "it ends"
 
@@ -129,13 +129,13 @@ def test_a_refusal_without_a_size_teaches_a_smaller_one_until_it_is_too_small() 
 def test_of_several_refused_at_once_the_first_one_teaches() -> None:
     known = ContextSize()
     for _ in range(5):
-        known.refused("the prompt exceeds the context size", 12_000, None)
+        known.learn_refusal("the prompt exceeds the context size", 12_000, None)
     assert known.size == 9_000 and known.lessons == 1
 
 
 def test_a_refused_prompt_that_was_made_for_the_size_is_made_smaller() -> None:
     known = ContextSize(4096)
-    known.refused("the request exceeds the available context size (4096 tokens)", 4_000, 4096)
+    known.learn_refusal("the request exceeds the available context size (4096 tokens)", 4_000, 4096)
     assert known.size == 3_000
 
 

@@ -155,7 +155,7 @@ async def same_as_filled(library: Library) -> None:
     assert (cell.edited, cell.revision, cell.cell["value"]) == (True, 1, "60")
     accounts = backend.accounts()
     assert accounts.get("ada").password == "hash" and len(accounts.secrets_of("ada")) == 1
-    assert (accounts.note("ada", "ada2020") or "").endswith("alone.") and backend.runs().owned("ada") == ["chat-1"]
+    assert (accounts.note("ada", "ada2020") or "").endswith("alone.") and backend.runs().owned_ids("ada") == ["chat-1"]
     assert [line["outcome"] for line in accounts.deeds()] == ["200"]
     (turn,) = backend.conversations().turns("chat-1")
     (entry,) = backend.conversations().all("reasons WHY")

@@ -106,7 +106,7 @@ def test_keys_of_requests_and_files_of_uploads(backend: Home) -> None:
         assert use is not None and use.request == STORED
         assert use.order == JobOrder("job", "run", {"question": STORED})
         server.endings.add(ODD, ODD)
-        assert not server.endings.by_another(ODD, ODD) and server.endings.by_another(ODD, "other")
+        assert not server.endings.ended_by_another(ODD, ODD) and server.endings.ended_by_another(ODD, "other")
         folder = server.uploads.folder("ingest-000000000000")
         folder.mkdir(parents=True)
         (folder / safe_name(f"{ODD}.md")).write_text("# A title")

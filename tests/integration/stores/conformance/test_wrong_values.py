@@ -99,7 +99,7 @@ async def read_server(home: Home) -> None:
     try:
         joined.jobs.entries(), joined.jobs.entry(JOB.id), joined.jobs.events(JOB.id, "", 0)
         joined.keys.claim("key", "request")
-        joined.endings.by_another("run", "other")
+        joined.endings.ended_by_another("run", "other")
         for upload in joined.uploads.files():
             joined.uploads.fetch(upload)
         joined.uploads.idle(), joined.uploads.unfinished()

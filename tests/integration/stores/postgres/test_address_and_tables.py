@@ -132,7 +132,7 @@ def test_tables_of_an_earlier_version_get_what_they_lack_and_keep_what_they_hold
     assert [table.question for table in backend.evidence_tables().all()] == ["Which looms?"]
     assert [entry.thread_id for entry in backend.conversations().all()] == ["chat-1"]
     backend.accounts().invite("ada", "owner")
-    assert backend.runs().comparisons() == {} and backend.runs().owned("ada") == []
+    assert backend.runs().comparisons() == {} and backend.runs().owned_ids("ada") == []
 
 
 def test_processes_that_start_at_once_create_the_tables_once(url: str) -> None:
