@@ -307,7 +307,7 @@ class Orders:
 
     async def ended_by_another(self, ending: str) -> bool:
         endings = self._endings
-        return endings is not None and await asyncio.to_thread(endings.by_another, ending, connection.get())
+        return endings is not None and await asyncio.to_thread(endings.ended_by_another, ending, connection.get())
 
     def close(self) -> None:
         if self._locks is not None:

@@ -40,9 +40,9 @@ def _zeros(*shape: int) -> Vectors:
 
 @dataclass(frozen=True, slots=True)
 class PaperRecord:
-    """A paper in the catalog, with the user's note on it; an ingest compares the hashes to see what has changed.
+    """A paper in the catalog, with the user's note on it; an ingest compares the hashes to find changes.
 
-    `figures_version` is the version of the figures that were read from it, empty if they were never read.
+    `figures_version` is the version of the code that read its figures; empty if they were never read.
     """
 
     paper: Paper
@@ -80,7 +80,7 @@ class ChunkRow:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Everything that the stores need to add a paper; `record` None removes it.
+    """Everything that the stores need to add a paper; if `record` is None, the change removes the paper.
 
     `vectors` are [n, d], one per chunk, `summary_vector` is [d], `note_vectors` are one per passage of the note.
     `images` are the figures' images by hash; a staged change has none, since they are stored immediately.
@@ -118,7 +118,7 @@ def serialize_change(change: Change) -> tuple[str, str, bytes]:
     body = {
         "record": asdict(change.record) if change.record else None,
         "sections": [asdict(section) for section in change.sections],
-        # Not `asdict`: it copies every value, which would double the time of this function.
+        # Not `asdict`, which copies every value and would double the time.
         "chunks": [{name: getattr(chunk, name) for name in _CHUNK_FIELDS} for chunk in change.chunks],
         "figures": [asdict(figure) for figure in change.figures],
     }
@@ -128,7 +128,7 @@ def serialize_change(change: Change) -> tuple[str, str, bytes]:
 
 
 def deserialize_change(key: str, body: StagedChange, numbers: bytes) -> Change:
-    """Deserialize a change that `serialize_change` wrote; raises `WrongValueError` for vectors that do not fit it."""
+    """Deserialize a change that `serialize_change` wrote; raises `WrongValueError` if its vectors do not fit."""
     import numpy as np
 
     record = body.record
@@ -147,7 +147,7 @@ def deserialize_change(key: str, body: StagedChange, numbers: bytes) -> Change:
 
 
 def paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
-    """The columns of a paper that all catalogs have in common, in their order in `PAPERS`."""
+    """The columns of a paper that all catalogs have, in their order in `PAPERS`."""
     paper = record.paper
     head = (change.key, dump_json(asdict(paper)), paper.content_hash, record.metadata_hash, record.chunking)
     return (*head, record.summary, record.summary_kind, len(change.chunks))
@@ -161,7 +161,7 @@ def section_rows(change: Change) -> list[tuple[object, ...]]:
 
 
 def chunk_row(chunk: Chunk) -> tuple[object, ...]:
-    """The columns of a chunk that all catalogs have in common, with its text."""
+    """The columns of a chunk that all catalogs have, with its text."""
     head = (chunk.key, chunk.index, chunk.text, chunk.section, chunk.parent, int(chunk.category), chunk.level)
     return (*head, chunk.page, chunk.start, chunk.end, chunk.tokens)
 
@@ -170,11 +170,11 @@ def build_record(row: Sequence[Any]) -> PaperRecord:
     """The record in a row of a catalog, key first; raises `WrongValueError` if the record is another paper's."""
     key, paper, *rest = row[: 1 + len(fields(PaperRecord))]
     if paper.key != key:
-        raise WrongValueError(f"table papers, column key, row key={key!r}: its record is that of {paper.key!r}.")
+        raise WrongValueError(f"table papers, column key, row key={key!r}: its record belongs to {paper.key!r}.")
     return PaperRecord(paper, *rest)
 
 
-# The columns that a catalog has both in a file and in a database; values are decoded to typed records.
+# The columns that both kinds of catalog have; values are decoded to typed records.
 _KEY: Final = {"key": TEXT}
 NOTE: Final = json_column("a note", Note)
 FIGURE: Final = json_column("a figure", PaperFigure)
@@ -245,15 +245,15 @@ class PaperCatalog(ABC):
 
     @abstractmethod
     def revision(self) -> tuple[int, int]:
-        """Changes whenever the catalog does; the first part only when another connection changed it."""
+        """A pair that changes whenever the catalog does; the first part only if another connection changed it."""
 
     def meta(self, name: str) -> str | None:
-        """A fact about the library as a whole, such as the embedding model."""
+        """A fact about the whole library, such as the embedding model."""
         rows = self._read(self._FACTS, f"SELECT name, value FROM {self._FACTS.name} WHERE name = ?", (name,))
         return rows[0][1] if rows else None
 
     def set_meta(self, name: str, value: str) -> None:
-        """Store a fact about the library as a whole."""
+        """Store a fact about the whole library."""
         self._write(self._FACTS.insert("update"), (name, value))
 
     def records(self) -> dict[str, PaperRecord]:
@@ -284,7 +284,7 @@ class PaperCatalog(ABC):
         return [ChunkRow(*row) for row in rows]
 
     def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
-        """For each of these text hashes found in a ready paper, the id of a chunk with that text."""
+        """The id of a chunk with each of these text hashes, if a ready paper has one."""
         among, value = self._among("text_hash", sorted(set(hashes)))
         rows = self._read(CHUNKS, f"SELECT text_hash, key, idx FROM {self._READY_CHUNKS} WHERE {among}", (value,))
         return {text: chunk_id(key, index) for text, key, index in rows}
@@ -302,7 +302,7 @@ class PaperCatalog(ABC):
 
     @abstractmethod
     def stage(self, changes: Iterable[Change]) -> None:
-        """Persist changes in full: from here on they will be applied, even after a crash."""
+        """Persist changes in full, so that they will be applied even after a crash."""
 
     def staged(self, key: str) -> Change:
         """A staged change as it was written; raises KeyError if there is none."""
@@ -361,7 +361,7 @@ class PaperCatalog(ABC):
 class CurrentRecords:
     """The records of the ready papers by key, the same object for as long as the library is unchanged; thread-safe.
 
-    `reopen` makes the other stores see what another process has written; `last_seen` is the newest revision that a
+    `reopen` makes the other stores see what another process has written; `last_seen` returns the newest revision that a
     search has seen (see `LibraryStores`).
     """
 
@@ -388,7 +388,7 @@ class CurrentRecords:
             return self._records
 
     def last(self) -> Mapping[str, PaperRecord]:
-        """The records as they were last read; read now if they never were."""
+        """The records as last read; reads them if they never were."""
         return self._records or self()
 
     def searched(self) -> Mapping[str, PaperRecord]:
@@ -404,14 +404,14 @@ class CurrentRecords:
 
 
 class ReadOnce(Generic[Value]):
-    """What was read from a library in one state, which is the same object until it changes; thread-safe."""
+    """A cached value, read once per state of the library; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held: tuple[object, Value] | None = None
 
     def get(self, state: object, read: Callable[[], Value]) -> Value:
-        """The value in this state, read if another state was asked for last."""
+        """The value in this state; reads it if the last call was for another state."""
         with self._lock:
             if self._held is None or self._held[0] is not state:
                 self._held = state, read()

@@ -1,7 +1,7 @@
 """The registers of runs and of conversations.
 
-Of a run the request, status and result are kept, and the sentences that the user edited in it; of a conversation each
-answer, once per turn, so that checkpoints stay small and exports do not depend on them.
+A run is stored with its request, status, result and edited sentences; a conversation with one answer per turn, so that
+checkpoints stay small and exports do not depend on them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ CITED_PAPERS: Final = TypedTable(
 )
 
 
-# Whose a run or conversation is, on a server with accounts.
+# The owner of a run or conversation, on a server with accounts.
 OWNED: Final = TypedTable(
     "owned", ("thread_id",), {"thread_id": TEXT, "person": TEXT}, indexes={"owned_by_person": "(person)"}
 )
@@ -123,8 +123,8 @@ RUNS: Final = TypedTable(
 class EditedSentence:
     """The user's words in place of the sentence at `position`; empty words remove it.
 
-    `checked` is the result of checking these words, empty if they were not checked. At -1 stands the whole first
-    section of the text as it was imported, with markers, at -2 the second, and so on.
+    `checked` is the result of checking these words; empty if they were not checked. Position -1 holds the whole first
+    section of an imported text, with markers, -2 the second, and so on.
     """
 
     position: Annotated[int, integer(-100)]
@@ -135,12 +135,12 @@ class EditedSentence:
 
 EDITS: Final = TypedTable("edits", ("thread_id", "position"), {"thread_id": TEXT} | columns_of(EditedSentence))
 
-# What was found when a text or table was last compared with the library, and the papers of the versions of the library.
+# The last comparison of each text or table with the library, and the papers of versions of the library.
 UPDATES: Final = TypedTable("updates", ("name",), {"name": TEXT, "stamp": TEXT, "record": OBJECT})
 
 
 class RunRegister(Register):
-    """The runs of a home, and what users and comparisons say of their texts; blocking and thread-safe."""
+    """The runs of a home, with edits and comparisons of their texts; blocking and thread-safe."""
 
     def begin(
         self,
@@ -194,7 +194,7 @@ class RunRegister(Register):
         return next(iter(self._select(RunRecord, RUNS, condition, wanted)), None)
 
     def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
-        """The runs without their requests and results, most recent first; all of them without a limit."""
+        """The runs without their requests and results, most recent first; all runs without a limit."""
         most = ALL_ROWS if limit is None else limit
         return self._select(RunHead, RUNS, "ORDER BY updated_at DESC LIMIT ? OFFSET ?", most, offset)
 
@@ -236,7 +236,7 @@ class RunRegister(Register):
         return [row["thread_id"] for row in rows]
 
     def find_edited_sibling(self, thread_id: str) -> str:
-        """Of a run without edits, the last one of the same question or experiment that has some; else empty."""
+        """For a run without edits, the last edited run of the same question or experiment; empty if there is none."""
         source, person = visible_rows(RUNS)
         same = "question <> '' AND question = (SELECT question FROM runs WHERE thread_id = ?)"
         edited = f"{same} AND thread_id IN (SELECT thread_id FROM edits) ORDER BY number DESC"
@@ -249,14 +249,14 @@ class RunRegister(Register):
         row = (thread_id, edit.position, edit.text, dump_json(edit.checked), time.time())
         with self._tables.transaction() as connection:
             connection.execute(EDITS.insert("update"), row)
-            note_owner(connection, thread_id)  # an answer has an id of its own
+            note_owner(connection, thread_id)  # an answer has a separate id
 
     def withdraw_edit(self, thread_id: str, position: int) -> bool:
         """Restore the run's original sentence; false if it was not edited."""
         return self._write("DELETE FROM edits WHERE thread_id = ? AND position = ?", thread_id, position) > 0
 
     def comparisons(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """The last comparison of each run or table with the library: a stamp of what was compared, and the record."""
+        """The last comparison of each run or table with the library: a stamp of the compared state, and the record."""
         source, person = visible_rows(RUNS)
         seen = f"name IN (SELECT thread_id FROM {source}) OR name NOT IN (SELECT thread_id FROM runs)"
         condition = f"substr(name, 1, 8) <> 'library-' AND ({seen}) ORDER BY name"
@@ -271,17 +271,17 @@ class RunRegister(Register):
         self._write(UPDATES.insert("ignore"), f"library-{version}", version, dump_json(papers))
 
     def library(self, version: str) -> dict[str, str] | None:
-        """The hashes of the papers of a version; None if they were not noted."""
+        """The hashes of the papers of a version; None if they were not stored."""
         rows = self._read(UPDATES, "SELECT * FROM updates WHERE name = ?", f"library-{version}")
         return rows[0]["record"] if rows else None
 
     def note_owner(self, thread_id: str) -> None:
-        """Store for whom something is paid first, which then counts for their budget."""
+        """Store the acting person as the owner, if there is none yet, so that the costs count towards their budget."""
         with self._tables.transaction() as connection:
             note_owner(connection, thread_id)
 
     def give_unowned(self, person: str) -> None:
-        """Make a person the owner of all runs and conversations that belong to nobody."""
+        """Make a person the owner of all runs and conversations without an owner."""
         with self._tables.transaction() as connection:
             for table in (RUNS, CONVERSATIONS, EDITS):
                 unowned = f"SELECT thread_id, ? FROM {table.name} WHERE true"
@@ -310,14 +310,14 @@ def _lookup_key(question: Any) -> str:
 
 
 def register_citations(connection: TableConnection, thread_id: str, number: int, record: Mapping[str, Any]) -> None:
-    """Store which papers a finished text cites, in place of those that it cited before."""
+    """Store which papers a finished text cites, replacing earlier citations."""
     connection.execute("DELETE FROM cited_papers WHERE thread_id = ? AND number = ?", (thread_id, number))
     keys = dict.fromkeys(strip_nul(citation["key"]) for citation in record.get("citations", ()))
     connection.executemany(CITED_PAPERS.insert(), [(thread_id, number, key) for key in keys])
 
 
 def forget_comparison(connection: TableConnection, name: str) -> None:
-    """Delete what was found about a run or table, and the papers of versions that no run or comparison refers to."""
+    """Delete the comparison of a run or table, and the papers of versions that no run or comparison refers to."""
     connection.execute("DELETE FROM updates WHERE name = ?", (name,))
     compared = "substr(other.name, 1, 8) <> 'library-' AND replace(other.record, updates.stamp, '') <> other.record"
     connection.execute(
@@ -331,7 +331,7 @@ WRITTEN: Final = TypedTable("written", ("hash",), {"hash": TEXT, "noted_at": MOM
 
 
 class WrittenFiles:
-    """The hashes of a home; without its tables none are known. Blocking and thread-safe."""
+    """The hashes of the files that a home has written; empty without tables. Blocking and thread-safe."""
 
     def __init__(self, tables: Tables | None = None) -> None:
         self._tables = tables
@@ -352,7 +352,7 @@ class WrittenFiles:
             return connection.execute("SELECT 1 FROM written WHERE hash = ?", (found,)).fetchone() is not None
 
 
-# What people call a conversation, and whether it is archived.
+# The name that a user gave a conversation, and whether it is archived.
 LABELS: Final = TypedTable("conversation_labels", ("thread_id",), {"thread_id": TEXT, "name": TEXT, "archived": FLAG})
 _OF_THREAD: Final = "FROM turns WHERE turns.thread_id = conversations.thread_id"
 _LABEL: Final = f"FROM {LABELS.name} AS label WHERE label.thread_id = conversations.thread_id"
@@ -366,7 +366,7 @@ class UnknownConversationError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class ConversationEntry:
-    """A conversation in the list; `title` is its name or first question, empty before the first answer."""
+    """A conversation in a list; `title` is its name or first question, empty before the first answer."""
 
     thread_id: Annotated[str, NAME]
     title: Annotated[str, replace(TEXT, source="turns.asked")]
@@ -380,7 +380,7 @@ class ConversationEntry:
 class KeptTurn:
     """A finished turn; `record` is the answer's full JSON record, in the form of a run's result.
 
-    `answered` is true if it cites anything, even only possibly relevant passages.
+    `answered` is true if the answer cites anything, even only possibly relevant passages.
     """
 
     number: Annotated[int, integer()]
@@ -457,7 +457,7 @@ class ConversationRegister(Register):
         return [entry for entry in entries if all(word in said[entry.thread_id] for word in wanted)]
 
     def label(self, thread_id: str, *, name: str | None = None, archived: bool | None = None) -> None:
-        """Name a conversation ("": after its first question), archive it or bring it back; None leaves it as it is."""
+        """Name a conversation ("": after its first question), archive or restore it; None changes nothing."""
         with self._tables.transaction() as connection:
             connection.execute(LABELS.insert("ignore"), (thread_id, "", 0))
             stored = None if archived is None else int(archived)

@@ -1,8 +1,8 @@
 """Deserializes checkpoints as plain values only, since a checkpoint from somebody else could name any function.
 
-LangGraph's own deserializer calls whatever function a checkpoint names (even `os.system`) unless it is strict, and even
-then it returns the arguments of the refused call. This one rejects a whole checkpoint that names anything other than
-the few types of a run's state.
+LangGraph's own deserializer calls any function that a checkpoint names (even `os.system`) unless it is strict, and even
+then it returns the arguments of the refused call. This one rejects every checkpoint that names anything but the few
+types of a run's state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_AR
 from ..sqlite import CHECKPOINTS_REMEDY, DamagedFileError
 
 ENCODINGS: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
-# What reading a checkpoint of another shape raises.
+# The errors raised when a checkpoint of another shape is read.
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 # The types in a run's state besides plain values, by module; LangGraph adds `Send`, `Interrupt` and `Command`.
 _TYPES: Final = {
@@ -34,14 +34,14 @@ _TYPES: Final = {
 
 
 class PlainCheckpoints(BaseCheckpointSaver[str]):
-    """What the savers of both databases add to LangGraph's: only valid checkpoints of plain values are read."""
+    """A mixin for LangGraph's savers that reads only valid checkpoints of plain values."""
 
     place: object
     tables: ClassVar[str]
     remedy: ClassVar[str]
 
     async def _wrong_row(self, thread_id: str) -> str:
-        """Where the value of a thread that cannot be read is, as errors name it."""
+        """The place of a thread's unreadable value, as errors name it."""
         return f"{self.tables}, row thread_id={thread_id!r}"
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -95,7 +95,7 @@ class PlainSerializer(JsonPlusSerializer):
 
 
 def _foreign_types(content: bytes) -> list[str]:
-    """The types that a value names, but for those of a run's state."""
+    """The types that a value names, except those of a run's state."""
     foreign: list[str] = []
 
     def look(code: int, data: bytes) -> None:

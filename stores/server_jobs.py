@@ -1,8 +1,8 @@
 """The jobs of a library's servers, their events and idempotency keys.
 
 A job belongs to the server named in its row, as long as that server has a row in `servers`. A folder has one server,
-which replaces that row when it starts; this orphans the jobs of its predecessor. Events are stored only if servers
-share jobs: in batches, deleted a while after their job has ended.
+which replaces that row when it starts and so orphans the jobs of its predecessor. Events are stored only if servers
+share jobs, in batches, and deleted a while after their job has ended.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ JOB_STATE: Final = choice(*get_args(JobState))
 
 @dataclass(frozen=True, slots=True)
 class JobOrder:
-    """A job that was started; `request` is all that is needed to restart it."""
+    """A job that was started; `request` holds everything needed to restart it."""
 
     id: str
     kind: JobKind
@@ -55,7 +55,7 @@ class JobEntry:
 
     @property
     def active(self) -> bool:
-        """True while it is queued or running."""
+        """Whether the job is queued or running."""
         return self.state in ACTIVE
 
 
@@ -120,8 +120,8 @@ _GONE: Final = "NOT EXISTS (SELECT 1 FROM servers WHERE servers.id = server_jobs
 class ServerJobs(Register):
     """The register of jobs as one `server` uses it; blocking and thread-safe.
 
-    `notify` tells the other servers of a job, where there are any: then jobs are `shared`. Without tables nothing is
-    kept: jobs end with their process, and are resumed by repeating the request.
+    `notify` tells other servers about a job; if it is given, jobs are `shared`. Without tables nothing is stored: jobs
+    end with their process, and are resumed by repeating the request.
     """
 
     shared = False
@@ -169,7 +169,7 @@ class ServerJobs(Register):
         return found[0] if found else self.begin(order, epoch, key)  # it was deleted in between
 
     def append(self, batches: Sequence[EventBatch]) -> None:
-        """Store events of this server's jobs for other servers; drops events of jobs that it has lost."""
+        """Store events of this server's jobs for other servers; drops events of jobs that this server has lost."""
         if not self.shared:
             return
         with self._tables.transaction() as connection:
@@ -193,7 +193,7 @@ class ServerJobs(Register):
             self._notify(connection, [job_id])
 
     def entry(self, job_id: str) -> JobEntry | None:
-        """A job that is active on another server or ended there recently."""
+        """The job if it is active on another server or ended there recently."""
         return next(iter(self._entries("WHERE id = ?", job_id) if self.shared else ()), None)
 
     def entries(self) -> list[JobEntry]:
@@ -254,7 +254,7 @@ class ServerJobs(Register):
         self._write(release, job_id, self._server)
 
     def release_all(self) -> None:
-        """Leave all unfinished jobs to the other servers."""
+        """Release all unfinished jobs to the other servers."""
         self._write("UPDATE server_jobs SET server = '' WHERE server = ? AND ended_at IS NULL", self._server)
 
     def unfinished(self) -> set[str]:
@@ -312,7 +312,7 @@ class RequestKeys(Register):
         self._server = server
 
     def claim(self, key: str, request: str) -> KeyUse | None:
-        """Claim a key for a request and return None; returns the existing use if another claim is settled or alive."""
+        """Claim a key for a request and return None, or return its use if another claim is settled or alive."""
         now = self._tables.now
         claim = (
             f"INSERT INTO request_keys (key, request, server, claimed_at) VALUES (?, ?, ?, {now})"
@@ -347,13 +347,13 @@ _RECENT: Final = 2.0  # seconds
 
 
 class RecentEndings(Register):
-    """What was just deleted or revoked: requests in flight at that moment were valid when they were sent.
+    """Names of what was just deleted or revoked, each with the connection of the request that ended it.
 
-    Stores names, with the connection of the request that ended them.
+    Requests in flight at that moment were valid when they were sent.
     """
 
     def add(self, name: str, connection: str) -> None:
-        """Store that a request of this connection ended something."""
+        """Store that a request on this connection ended something."""
         now = time.time()
         with self._tables.transaction() as db:
             db.execute("DELETE FROM endings WHERE ended_at < ? OR name = ?", (now - _RECENT, hash_name(name)))
@@ -366,5 +366,5 @@ class RecentEndings(Register):
 
 
 def hash_name(name: str) -> str:
-    """Hash a name, since it may contain anything that a request names."""
+    """Hash a name, which may contain anything that a request can send."""
     return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()

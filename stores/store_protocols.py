@@ -118,7 +118,7 @@ def sort_scores(scored: Iterable[tuple[str, float]]) -> Scored:
 class ScopedSearch(ABC):
     """The nearest chunks and papers of a library; a backend implements the three searches.
 
-    `_one_state` is true where a single statement finds chunks: it sees the newest state of the library, so the records
+    `_one_state` is true if a single statement finds chunks: it sees the newest state of the library, so the records
     used to estimate the size of a scope may be older.
     """
 
@@ -208,7 +208,7 @@ class ChunkVectors(Protocol):
 
 
 def read_change(record: PaperRecord, store: ChunkVectors) -> Change | None:
-    """The change that would add a paper with its stored texts and vectors; None if any of them is missing."""
+    """The change that adds a paper with its stored texts and vectors; None if any of them is missing."""
     import numpy as np
 
     key = record.paper.key

@@ -1,7 +1,7 @@
-"""Lets registers run on SQLite and PostgreSQL alike, using the SQL that both understand.
+"""Lets registers run on SQLite and PostgreSQL, using the SQL that both understand.
 
-A register declares its tables as `TypedTable`, from which both databases create them, and uses `Tables`, which covers
-the few differences between them.
+A register declares its tables as `TypedTable`, from which both databases create them; `Tables` covers the few
+differences between the databases.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..table_columns import SQLITE, Column, TableConnection as TableConnection, 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-TABLES_VERSION: Final = 5  # of a home's tables; a change of it needs a migration
+TABLES_VERSION: Final = 5  # of a home's tables; increasing it needs a migration
 _LONGEST: Final = 200  # characters of a key; PostgreSQL indexes at most some 2,700 bytes
 ALL_ROWS: Final = 2**62  # a limit that both databases accept
 Record = TypeVar("Record", bound="DataclassInstance")
@@ -106,7 +106,7 @@ def columns_of(record: type) -> dict[str, Column]:
 
 
 class Register:
-    """What is kept in some tables; blocking and thread-safe."""
+    """The base class of registers, which read and write some tables; blocking and thread-safe."""
 
     _computed: ClassVar[Mapping[str, str]] = {}  # SQL of columns that are not stored, by name
 
@@ -114,14 +114,14 @@ class Register:
         self._tables = tables
 
     def _read(self, table: TypedTable, sql: str, *values: Any) -> list[dict[str, Any]]:
-        """The decoded rows of a query by column; none while the tables do not exist."""
+        """The decoded rows of a query, by column; none while the tables do not exist."""
         if not self._tables.exist():
             return []
         with self._tables.transaction() as connection:
             return table.records(connection.execute(sql, values))
 
     def _select(self, kind: type[Record], table: TypedTable, condition: str = "", *values: Any) -> list[Record]:
-        """The rows of a table as dataclasses; `condition` is what follows the table's name."""
+        """The rows of a table as dataclasses; `condition` is the SQL after the table's name."""
         names = [item.name for item in fields(kind)]
         columns = [
             f"{self._computed[name]} AS {name}" if name in self._computed else name
@@ -148,31 +148,31 @@ class Register:
 
 
 def visible_rows(table: TypedTable) -> tuple[str, tuple[str, ...]]:
-    """SQL for the rows of a table that whoever acts may see, with its values."""
+    """SQL for the rows of a table that the acting person may see, with its values."""
     person = acting.get() if table.name in _PRIVATE else ""
     return (_OWN.format(table.name), (person,)) if person else (table.name, ())
 
 
 def note_owner(connection: TableConnection, thread_id: str) -> None:
-    """Store whose a new run or conversation is, if somebody with an account acts."""
+    """Store the acting person, if any, as the owner of a new run or conversation."""
     if person := acting.get():
         connection.execute(_NOTE_OWNER, (thread_id, person))
 
 
 def own_id(name: str) -> str:
-    """The id under which whoever acts pays for something: two people with accounts never share one."""
+    """The id under which the acting person pays for something; two people with accounts never share an id."""
     person = acting.get()
     return f"{name}-{hashlib.sha256(person.encode()).hexdigest()[:12]}" if person else name
 
 
 def select_all(table: TypedTable) -> str:
-    """The query for all rows of a table, in the order in which they were inserted if they are numbered."""
+    """The query for all rows of a table, in order of insertion if they are numbered."""
     order = f" ORDER BY {table.number}" if table.number else ""
     return f"SELECT {', '.join(table.stored)} FROM {table.name}{order}"
 
 
 def split_parts(values: Sequence[Item], size: int) -> Iterator[list[Item]]:
-    """The values in lists of at most this size, as databases take them at once."""
+    """Split values into lists of at most this size, since databases limit the values of a statement."""
     return (list(values[start : start + size]) for start in range(0, len(values), size))
 
 

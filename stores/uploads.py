@@ -1,4 +1,4 @@
-"""Uploaded files, one folder each; PostgreSQL keeps them in parts of a mebibyte, and computers hold copies."""
+"""Uploaded files, one folder per upload; PostgreSQL stores them in parts of a mebibyte, and computers hold copies."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ UPLOAD: Final = re.compile(r"ingest-[0-9a-f]{12}")
 
 
 class Uploads:
-    """The files of papers or plots that were uploaded to a server of a folder; blocking and thread-safe.
+    """The papers or plots that were uploaded to a server of a folder; blocking and thread-safe.
 
-    They are below `root`, by uploads whose names match `ids`. Uploads not stored again for `idle_after` seconds are
+    Each upload is a folder below `root` whose name matches `ids`. Uploads not stored again for `idle_after` seconds are
     idle, except the `unfinished` ones, which a job is working on or will resume.
     """
 
@@ -46,7 +46,7 @@ class Uploads:
             os.utime(self.folder(upload))
 
     def fetch(self, upload: str) -> None:
-        """Copy the files of an upload that another server received into its local folder."""
+        """Copy the files of an upload that another server received into the local folder."""
 
     def place_of(self, source: str) -> tuple[str, str] | None:
         """The upload id and name of a file; None if it was not uploaded."""
@@ -77,7 +77,7 @@ class Uploads:
         return found
 
     def remove(self, upload: str, names: Collection[str]) -> None:
-        """Delete files of an upload, and its folder when nothing is left in it."""
+        """Delete files of an upload, and its folder when it is empty."""
         folder = self.folder(upload)
         for name in names:
             (folder / name).unlink(missing_ok=True)
@@ -85,7 +85,7 @@ class Uploads:
             folder.rmdir()
 
     def idle(self) -> list[str]:
-        """Uploads that no job is working on or will resume, and which may be abandoned."""
+        """The uploads that no job is working on or will resume, so that they may be abandoned."""
         before, busy = time.time() - self._idle_after, self.unfinished()
         return sorted(name for name, changed_at in self._folders().items() if changed_at <= before and name not in busy)
 
@@ -122,7 +122,7 @@ UPLOADS: Final = TypedTable(
 
 
 class SharedUploads(Uploads):
-    """The uploads of a library in a database, with copies below `root`; idle after an hour by default."""
+    """The uploads of a library in a database, with copies below `root`; an upload counts as idle after an hour."""
 
     def __init__(self, database: Database, root: Path, ids: re.Pattern[str], idle_after: float = _HOUR) -> None:
         busy = "SELECT id FROM server_jobs WHERE kind = 'ingest' AND ended_at IS NULL"
@@ -191,7 +191,7 @@ class SharedUploads(Uploads):
         return sorted(upload for upload in found if self._ids.fullmatch(upload))
 
     def _fetch(self, upload: str, name: str) -> Path:
-        """Write the copy of a file if it is missing, whole or not at all."""
+        """Write the local copy of a file atomically, if it is missing."""
         target = self.folder(upload) / name
         if target.is_file():
             return target

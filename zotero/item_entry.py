@@ -1,7 +1,7 @@
-"""Makes what a paper needs from its item: BibTeX entry, Better BibTeX's citation key, the user's note, and its file.
+"""Derives a paper from a Zotero item: BibTeX entry, Better BibTeX's citation key, the user's note, and the file.
 
-Names and paths of attachments come from a database that others may write to (such as a group's). Stored files are read
-only from their own folder in Zotero's storage, linked files only from the folder that the user configured for them.
+Names and paths of attachments come from a database that others may write to (such as a group's). So stored files are
+read only from their folder in Zotero's storage, linked files only from the folder that the user configured for them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_NAMES: Final = 5_000
 
 
 def bibtex_key(item: ZoteroItem, known: str = "") -> str:
-    """Better BibTeX's key of an item: its field, else a line of Extra, else `known`; empty if none is usable."""
+    """Better BibTeX's key of an item, from its field, else from Extra, else `known`; empty if none is usable."""
     written = item.fields.get("citationKey", "").strip() or _extra(item, "citation key") or _extra(item, "bibtex")
     found = written or known
     return found if found and len(found) <= _LONGEST_KEY and not _UNUSABLE.search(found) else ""
@@ -53,9 +53,9 @@ def key_fields(item: ZoteroItem) -> KeyFields:
 def item_entry(
     item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = "", collections: Sequence[str] = ()
 ) -> str:
-    """The BibTeX entry of an item under a key, with its tags, `collections`, and links back to the item.
+    """The BibTeX entry of an item under a key, with tags, collections, and links back to the item.
 
-    `pdf` is its PDF attachment's key; collections are paths, such as Thesis/Methods.
+    `pdf` is the key of the PDF attachment; `collections` are paths, such as Thesis/Methods.
     """
     kind = KINDS["zotero"].get(item.kind, "misc")
     if kind == "phdthesis" and "master" in item.fields.get("thesisType", "").lower():
@@ -96,7 +96,7 @@ def item_doi(item: ZoteroItem) -> str:
 
 
 def _authors(item: ZoteroItem) -> list[Creator]:
-    """The authors of an item, else its other creators, editors first."""
+    """The authors of an item; if it has none, its other creators, editors first."""
     for roles in (("author",), ("editor", "bookAuthor"), None):
         found = [creator for creator in item.creators if roles is None or creator.role in roles]
         if found:
@@ -120,7 +120,7 @@ def _extra(item: ZoteroItem, name: str) -> str:
 
 
 def _strip_delimiters(value: str) -> str:
-    """A link or identifier without characters that could end its field."""
+    """Remove characters that could end the field from a link or identifier."""
     return re.sub(r"[\s{}\\]", "", value[:2_000])
 
 
@@ -128,7 +128,7 @@ _MOST_HTML: Final = 1_000_000  # characters of one note, without the pictures in
 _MOST_IN_ALL: Final = 2_000_000  # characters of a paper's note
 _PICTURE = re.compile(r"data:[a-z]{1,20}/[a-z0-9.+-]{1,40};base64,[A-Za-z0-9+/=]*+", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)  # always ends with: -->
-# A `>` in quotes does not end a tag, unless a quotation mark is left open.
+# A quoted `>` does not end a tag, unless the quotation mark is never closed.
 _TAG = re.compile(
     r"<(?:(?P<slash>/?)(?P<name>[a-zA-Z][^\s/<>\"']*+)(?:(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+>|[^<>]*+>)|[!?/][^<>]*+>)"
 )
@@ -201,7 +201,7 @@ class ItemFile:
 
 @dataclass(frozen=True, slots=True)
 class FilePlaces:
-    """Where attachments may be located: `storage` (None: where the API says), and the folder of `linked` files."""
+    """The folders of attachments: `storage` (None: as the API says), and the folder of `linked` files."""
 
     storage: Path | None
     linked: Path | None
@@ -209,7 +209,7 @@ class FilePlaces:
 
 
 def choose_file(attachments: Iterable[Attachment], places: FilePlaces) -> tuple[ItemFile | None, list[str]]:
-    """The first usable file of an item's attachments, best first, and why better ones were not used."""
+    """The best usable file of an item's attachments, and why better ones were not used."""
     problems: list[str] = []
     for attachment in sorted(filter(is_paper, attachments), key=_rank):
         found = _locate(attachment, places)

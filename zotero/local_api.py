@@ -101,9 +101,10 @@ class LocalApi:
         ]
 
     async def content(self, library: ZoteroLibrary, known: str = "") -> ZoteroContent | None:
-        """The content of a library; None if Zotero says that it is unchanged since the version `known`.
+        """The content of a library; None if it is unchanged since the version `known`.
 
-        This is only trusted if Zotero identifies itself: earlier versions count only changes synced with zotero.org.
+        The version is trusted only if Zotero identifies itself, since earlier releases count only changes synced with
+        zotero.org.
         """
         prefix = f"/groups/{library.group}" if library.group else "/users/0"
         async with self._client() as http:
@@ -159,7 +160,7 @@ class LocalApi:
         regular = [key for key in data if text_value(data[key].get("itemType")) not in CHILD_KINDS]
         wanted = [key for key in regular if not text_value(data[key].get("citationKey"))]
         if library.group or not wanted:
-            return {}  # it numbers groups as in the database, which the API does not show
+            return {}  # Better BibTeX numbers groups as in the database, which the API does not show
         question = {"jsonrpc": "2.0", "method": "item.citationkey", "params": [wanted], "id": 1}
         address = f"{self._base.removesuffix('/api')}/better-bibtex/json-rpc"
         try:

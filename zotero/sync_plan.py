@@ -1,8 +1,8 @@
 """Compares Zotero's content with the library, before anything is read or written, and remembers what earlier syncs did.
 
-A file of the home records which paper came from which item. It is written before ingestion, so that a killed sync knows
-its own papers, and again afterwards with a stamp of the ingested content, so that nothing is read twice. A sync never
-removes papers that are not recorded there.
+A file in the home records which paper came from which item. It is written before ingestion, so that a killed sync knows
+its own papers, and afterwards with a stamp of the ingested content, so that nothing is read twice. A sync never removes
+papers that are not recorded there.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SyncedPaper:
 
     item: str  # its library and key, such as library/items/ABCD2345
     scopes: frozenset[str]  # the keys of the collections through which it came; an empty key is the whole library
-    stamp: str = ""  # stands for everything that was ingested; empty until that is complete
+    stamp: str = ""  # identifies everything that was ingested; empty until that is complete
     file: str = ""  # path, size and time of its file
     refused: str = ""  # why its file could not be ingested, if it could not
 
@@ -148,7 +148,7 @@ _BETWEEN: Final = "\x1f"
 
 
 class SyncPlanning:
-    """A comparison of what was read from Zotero with the library and the `state` after earlier syncs; blocks.
+    """Compares the content read from Zotero with the library and the `state` after earlier syncs; blocks.
 
     `linked` is the folder of linked files. Raises `InputError` for an unknown collection or an invalid setting.
     """
@@ -191,7 +191,7 @@ class SyncPlanning:
             self._earlier_scopes[paper.item] = self._earlier_scopes.get(paper.item, frozenset()) | paper.scopes
 
     def _recognize_papers(self) -> SyncState:
-        """Papers from these items, by entry and file, as without a state; an entry alone may be an export's."""
+        """Find papers that came from these items without a state, by entry and file; an entry alone may be exported."""
         wanted = set(map(self._path, self.items))
         files = {
             attachment.key: f"{self._library.path}/items/{parent}"
@@ -219,7 +219,7 @@ class SyncPlanning:
         return f"{self._library.path}/items/{item.key}"
 
     def _plan_item(self, item: ZoteroItem, key: str) -> bool:
-        """Plan one item; true if it is a paper of the library after the sync."""
+        """Plan one item; returns whether it is a paper of the library after the sync."""
         plan, old, files = self._plan, self._state.get(key), self._content.attachments.get(item.key, ())
         file, problems = item_entry.choose_file(files, self._places)
         plan.file_missing |= bool(problems)
@@ -256,7 +256,7 @@ class SyncPlanning:
         return WantedPaper(self._path(item), key, entry, note, file, page, page_path, stamp)
 
     def _compare(self, wanted: WantedPaper, old: SyncedPaper | None) -> None:
-        """Classify and record a paper; one whose file was refused may be there with its abstract or an earlier file."""
+        """Classify and record a paper; with a refused file, the library may have its abstract or an earlier file."""
         plan, scopes = self._plan, self._current_scopes(wanted.item)
         if old is None or (old.item, old.stamp) != (wanted.item, wanted.stamp):
             plan.changed.append(wanted)
@@ -299,7 +299,7 @@ class SyncPlanning:
                 plan.removed.append(RemovedPaper(key, "its item was deleted in Zotero"))
 
     def _assign_keys(self) -> list[tuple[ZoteroItem, str]]:
-        """Assign keys to the items; those whose key is taken, or that the library has already, are reported."""
+        """Assign keys to the items; reports items whose key is taken, or that the library already has."""
         better = {
             item.key: item_entry.bibtex_key(item, self._content.citation_keys.get(item.key, "")) for item in self.items
         }

@@ -159,7 +159,7 @@ def _read_records(
 
 
 def _require_tables(db: sqlite3.Connection, name: str) -> frozenset[str]:
-    """The tables; raises `ZoteroError` for another program's database; a view in place of one could hide anything."""
+    """The names of the tables; raises `ZoteroError` for another program's database, or a view in place of a table."""
     tables = _table_names(db)
     missing = sorted(_NEEDED - tables)
     if missing:

@@ -28,11 +28,11 @@ _MOST_TAGS: Final = 1_000
 _MOST_TEXT: Final = 2_000_000  # characters of one value
 
 Record = Mapping[str, Any]
-Texts = Mapping[str, str]  # a record with texts only, by the names of the API; empty for those that it lacks
+Texts = Mapping[str, str]  # the texts of a record by the names of the API; missing ones are empty
 
 
 def text_value(value: Any) -> str:
-    """A value as text that can be stored: bounded, without NUL and lone surrogates; empty for anything else."""
+    """A value as storable text: bounded, without NUL and lone surrogates; empty for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     return str(value)[:_MOST_TEXT].replace("\0", "").encode("utf-8", "replace").decode("utf-8")
@@ -58,7 +58,7 @@ class ZoteroLibrary:
 
 @dataclass(frozen=True, slots=True)
 class Creator:
-    """An author, editor ... of an item; `given` is empty for a name of one part."""
+    """An author, editor or other creator of an item; `given` is empty for a name of one part."""
 
     role: str
     family: str

@@ -134,7 +134,7 @@ def find_scopes(names: Sequence[str], content: ZoteroContent) -> frozenset[str]:
 
 
 def scope_members(scopes: Iterable[str], content: ZoteroContent) -> dict[str, frozenset[str]]:
-    """The keys of the items in each scope; of a collection, those in the collections below it too."""
+    """The keys of the items in each scope; a collection includes the collections below it."""
     lines = _lineages(content.collections)
     members: dict[str, frozenset[str]] = {}
     for scope in scopes:

@@ -1,11 +1,11 @@
 """The catalog of a library that is searched in Milvus, and its BM25 as inner products of sparse vectors.
 
 Each change gives its paper a version, a number that is used once. Readers use only Milvus rows of the versions listed
-in `searched`, so a change becomes visible all at once when it is committed here.
+in `searched`, so a change becomes visible atomically when it is committed here.
 
-Milvus multiplies and adds, the parts of BM25 are calculated here: a vector of a chunk holds for each term the part that
-depends on the chunk, a vector of a query the idf. So a score depends neither on how Milvus divides its rows into
-segments nor on rows that it has yet to delete. Section titles use separate dimensions, so that one search scores both.
+Milvus only multiplies and adds; the factors of BM25 are calculated here. A chunk's vector holds for each term the
+factor that depends on the chunk, a query's vector the idf. So a score depends neither on how Milvus divides its rows
+into segments nor on rows that it has yet to delete. Section titles use separate dimensions, so one search scores both.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def count_terms(text: str, parent: str, section: str) -> Terms:
 
 
 def chunk_vector(terms: Terms, means: Mapping[int, float]) -> Sparse:
-    """The weights of a chunk's terms; `means` are the usual lengths of the fields."""
+    """The weights of a chunk's terms; `means` are the mean lengths of the fields."""
     vector: Sparse = {}
     for field, counts in terms.items():
         length = K1 * (1 - B + B * counts.total() / means[field])
@@ -89,9 +89,9 @@ def write_papers(
     rows: MilvusRows,
     means_of: Callable[[Mapping[int, FieldSum]], Mapping[int, float]],
 ) -> dict[str, list[Terms]]:
-    """Write the rows of the papers that changes add, replacing equal ones; returns the terms of their chunks by key.
+    """Write the rows of added papers, replacing rows with equal ids; returns the terms of their chunks by key.
 
-    A change without a version is left out; `means_of` gives the mean lengths.
+    A change without a version is skipped; `means_of` gives the mean lengths.
     """
     added = [change for change in changes if change.record is not None and change.key in versions]
     terms = {
@@ -155,7 +155,7 @@ class MilvusCatalog(PostgresCatalog):
     ) -> None:
         """Make staged changes visible in one transaction, given the versions of their rows in Milvus and their terms.
 
-        Those that another process has committed while this one was disconnected are left out.
+        Skips changes that another process has committed while this one was disconnected.
         """
         keys = [change.key for change in changes]
         query = "DELETE FROM staged WHERE key = ANY(%s) AND version = ANY(%s) RETURNING key"
@@ -204,7 +204,7 @@ class MilvusCatalog(PostgresCatalog):
         return {TEXT: FieldSum(), SECTION: FieldSum()} | {row[0]: FieldSum(int(row[1]), int(row[2])) for row in rows}
 
     def add_words(self, chunks: Iterable[Terms]) -> None:
-        """Add the words of chunks that were not counted yet."""
+        """Count the words of chunks that were not counted yet."""
         with self.database.transaction() as connection:
             add_counts(connection, list(chunks), 1)
 
@@ -223,7 +223,7 @@ class MilvusCatalog(PostgresCatalog):
             self.set_meta(_MEANS, _means(sums))
 
     def means(self, first: Mapping[int, FieldSum]) -> dict[int, float]:
-        """The mean lengths that weights assume; those of the `first` papers if none were stored."""
+        """The mean lengths that weights assume; if none are stored, the means of the `first` papers."""
         known = self.meta(_MEANS)
         if known is None:
             known = _means(first)

@@ -1,8 +1,8 @@
 """Milvus or Milvus Lite: the connection, and the two collections of a library.
 
-One has chunks with vectors and words, the other the vectors of summaries and notes. A row belongs to a version of a
-paper, so that the rows of a change can be written before it is committed. Its id is the version and the place within
-the paper, so writing a change again replaces its rows. Texts are not stored in Milvus, and errors show no secrets.
+One holds chunks with vectors and words, the other the vectors of summaries and notes. A row belongs to a version of a
+paper, so that the rows of a change can be written before it is committed. A row's id combines the version and the place
+in the paper, so writing a change again replaces its rows. Milvus stores no texts, and errors show no secrets.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ READ_SECONDS: Final = 30.0
 WRITE_SECONDS: Final = 300.0
 _CONNECT_SECONDS: Final = 10.0
 _PORT: Final = 19530
-# The client pings every ten seconds, which gRPC servers refuse by default; and a new connection would share the waiting
-# time of an earlier one to a server that has been started again.
+# The client pings every ten seconds, which gRPC servers refuse by default. A new connection to a restarted server would
+# inherit the waiting time of an earlier connection.
 _GRPC: Final = {
     "grpc.keepalive_time_ms": 60_000,
     "grpc.use_local_subchannel_pool": 1,
@@ -60,7 +60,7 @@ class MilvusUnavailableError(PausedError):
 
 
 class MilvusConnection:
-    """A client that connects on first use; thread-safe, and opened anew in a forked process."""
+    """A client that connects on first use, and again in a forked process; thread-safe."""
 
     def __init__(self, url: VectorsUrl) -> None:
         self.url = url
@@ -114,7 +114,7 @@ class MilvusConnection:
             for secret in filter(None, (self.url.token, self.url.token.rpartition(":")[2])):
                 shown = shown.replace(secret, "***")
             message = f"{self.url}: {shown}."
-            # The client reports a gRPC status, or says in its message that no server answered.
+            # The client reports a gRPC status, or only a message that no server answered.
             lost = not isinstance(getattr(error, "code", None), int) or any(words in str(error) for words in _LOST)
             raise (MilvusUnavailableError(message) if lost else MilvusError(message)) from None
 
@@ -127,7 +127,7 @@ class MilvusConnection:
             return self._open_file(str(self.url.file))
         parts = urlsplit(self.url.server)
         usual = 443 if parts.scheme == "https" else _PORT
-        try:  # the client would notice only after its timeout
+        try:  # else the client would fail only after its timeout
             socket.create_connection((parts.hostname, parts.port or usual), timeout=_CONNECT_SECONDS).close()
         except OSError as error:
             reason = error.strerror or type(error).__name__
@@ -163,7 +163,7 @@ class MilvusConnection:
 
 
 def detail(found: Any, name: str) -> str:
-    """A value from a description that Milvus returns as a mapping; enumerations become their names."""
+    """A value of a description that Milvus returns as a mapping; an enumeration becomes its name."""
     value = found.get(name, "")
     return str(getattr(value, "name", value))
 
@@ -176,13 +176,13 @@ Row = dict[str, Any]
 
 
 def index_chunk(version: int, chunk: Chunk, text_hash: str, vector: Vector, words: Sparse) -> Row:
-    """The row by which a chunk is searched."""
+    """The row for searching a chunk."""
     place = {"id": row_id(version, chunk.index), "paper": version, "category": int(chunk.category)}
     return {**place, "hash": fingerprint(text_hash), VECTOR: vector, WORDS: words}
 
 
 def index_texts(version: int, summary: Vector, passages: Iterable[Vector]) -> list[Row]:
-    """The rows by which the summary of a paper and the passages of its note are searched."""
+    """The rows for searching the summary of a paper and the passages of its note."""
     kinds = [(SUMMARY, summary), *((PASSAGE, vector) for vector in passages)]
     return [
         {"id": row_id(version, place), "paper": version, "kind": kind, VECTOR: vector}
@@ -279,7 +279,7 @@ class MilvusRows:
                     client.delete(name, filter=in_filter("paper", batch), timeout=WRITE_SECONDS)
 
     def search(self, kind: str, field: str, query: Any, limit: int, scope: str) -> list[Found]:
-        """Rows near a vector, or with words of a query, within a filter expression."""
+        """The rows nearest to a vector, or with words of a query, within a filter expression."""
 
         def search() -> list[Any]:
             with self._connection.client() as client:
@@ -334,7 +334,7 @@ class MilvusRows:
         return bool(released)
 
     def stored(self, kind: str, versions: Sequence[int] | None = None) -> Iterator[tuple[int, int, int]]:
-        """Version, place and fingerprint (0 for papers) of all rows, or of the rows of these versions.
+        """Version, place and fingerprint (0 for papers) of the rows of these versions, or of all rows.
 
         Raises `VectorStoreError` if there are no collections.
         """

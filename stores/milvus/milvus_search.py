@@ -1,11 +1,11 @@
 """A library whose catalog, texts and vectors are in PostgreSQL, and which is searched in Milvus.
 
-A change is staged in PostgreSQL, written to Milvus, and committed in PostgreSQL. If this is interrupted, the next
-writer repeats it; readers see nothing before the commit. Everything in Milvus can be rebuilt from PostgreSQL.
+A change is staged in PostgreSQL, written to Milvus, and committed in PostgreSQL. After an interruption the next writer
+repeats it; readers see nothing before the commit. Everything in Milvus can be rebuilt from PostgreSQL.
 
 A result counts only if its row belongs to the current version of a paper. Rows still being written or about to be
 deleted may be among the nearest, and Milvus orders ties arbitrarily. So a search requests more results than wanted, and
-repeats with even more if these are not conclusive.
+even more if these are not conclusive.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Versions(NamedTuple):
 
 
 def current_versions(catalog: MilvusCatalog) -> Callable[[], Versions]:
-    """Returns the current versions of papers, read again when the library has changed."""
+    """A function that returns the current versions of papers, read again when the library has changed."""
 
     @lru_cache(maxsize=1)
     def read(_: tuple[int, int]) -> Versions:
@@ -62,7 +62,7 @@ def current_versions(catalog: MilvusCatalog) -> Callable[[], Versions]:
 
 
 def scope_filters(versions: Versions, scope: TextScope) -> Iterator[str]:
-    """The filter expressions that together cover the scope; none if it is empty."""
+    """The filter expressions that together cover the scope; none if the scope is empty."""
     kinds = ""
     if scope.categories is not None:
         if not scope.categories:
@@ -143,7 +143,7 @@ class MilvusWords(protocols.WordIndex):
         self._catalog = stores.catalog
 
     def exists(self) -> bool:
-        """Whether the library's rows were ever written to Milvus; only a search or `state` tells if they still are."""
+        """Whether the library's rows were ever written to Milvus; only a search or `state` tells if they still do."""
         return self._catalog.name_in_milvus() is not None
 
     def create(self) -> None:
@@ -221,7 +221,7 @@ class MilvusStores(LibraryStores):
     def best(
         self, kind: str, field: str, query: Any, k: int, scope: TextScope | str, name: Callable[[str, int], str | None]
     ) -> Scored:
-        """The best rows in a scope or filter, by names made of the paper's key and the row's place in it."""
+        """The best rows in a scope or filter; `name` makes their names from the paper's key and the row's place."""
         versions, rows = self.versions(), self.rows()
 
         def name_row(found: Found) -> str | None:
@@ -235,7 +235,7 @@ class MilvusStores(LibraryStores):
         return MilvusNearest(records, self)
 
     def carry_out(self, changes: Sequence[Change]) -> None:
-        """Write staged changes to Milvus, commit them, and delete the rows that they replace; idempotent."""
+        """Write staged changes to Milvus, commit them, and delete the replaced rows; idempotent."""
         versions = self.catalog.staged_versions([change.key for change in changes])
         terms = write_papers(changes, versions, self.rows(), self.catalog.means)
         self.catalog.commit(changes, versions, terms)
@@ -248,7 +248,7 @@ class MilvusStores(LibraryStores):
             self.catalog.forget_outdated(versions)
 
     def state(self) -> list[tuple[bool, str, str]]:
-        """Reports engine versions, index state, and whether Milvus has the rows of all papers."""
+        """Report engine versions, the state of the indexes, and whether Milvus has the rows of all papers."""
         database = [finding for finding in database_state(self.catalog.rows) if finding[1] == "database"]
         if self.catalog.name_in_milvus() is None and not self.catalog.records():
             return [*database, (True, "Milvus", f"nothing written yet, at {self._connection.url}")]
@@ -300,8 +300,8 @@ class MilvusStores(LibraryStores):
     def _compare(self) -> tuple[int, set[str], set[str], set[int]]:
         """Compare the places and texts of all rows; raises `VectorStoreError` if there are no collections.
 
-        Returns the number of rows, the papers with missing, extra or outdated ones, those without a version, and the
-        versions without a paper.
+        Returns the number of rows, the papers with missing, extra or outdated rows, the papers without a version, and
+        the versions without a paper.
         """
         versions, records = self.catalog.searched(), self.catalog.records()
         expected = {

@@ -1,7 +1,7 @@
 """Advisory locks: the library's writer, runs and calls in flight, across all computers that use a database.
 
 A lock belongs to its connection, so the server frees it when the holding process ends for any reason. Connect to the
-server itself: a pool that hands out connections by transaction, such as PgBouncer's, loses session locks.
+server directly: a pool that assigns connections per transaction, such as PgBouncer's, loses session locks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
 
 
 def try_lock(connection: Any, name: str) -> bool:
-    """Try to take a lock for as long as `connection` lives; never waits."""
+    """Try to take a lock for the life of `connection`, without waiting."""
     return bool(connection.execute(f"SELECT pg_try_advisory_lock({_KEY})", (name,)).fetchone()[0])
 
 

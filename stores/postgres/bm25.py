@@ -1,10 +1,9 @@
 """BM25 in PostgreSQL: postings of the same terms as in a folder's full-text index.
 
-A row of `postings` holds a term of a paper: the chunks with it, how often each has it, and the length of the field
-there. The postings of a query's terms are read in one statement and scored here, for every chunk that holds a term:
-results are exact, need no extension, and cost the shared server only reads. Data about papers, such as the categories
-of their chunks, is read once per revision of the library. k1, b and the idf are the same as in tantivy, which rounds
-lengths.
+A row of `postings` holds a term of a paper: the chunks that contain it, how often, and the length of the field there.
+The postings of a query's terms are read in one statement and scored here, for every chunk that contains a term: results
+are exact, need no extension, and cost the shared server only reads. Data about papers, such as the categories of their
+chunks, is read once per revision of the library. k1, b and the idf are the same as in tantivy, which rounds lengths.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ _TOTALS: Final = (
 
 
 class _Papers:
-    """The papers of the library at a revision. Its chunks are numbered in the order of their ids."""
+    """The papers of the library at a revision; its chunks are numbered in the order of their ids."""
 
     def __init__(self, rows: Sequence[tuple[Any, ...]]) -> None:
         held = [row for row in rows if row[1] is not None]
@@ -167,7 +166,7 @@ def _paper_numbers(scope: TextScope, papers: _Papers) -> list[int] | None:
 
 
 def _score_chunks(rows: Sequence[tuple[Any, ...]], papers: _Papers) -> NDArray[np.float64]:
-    """The BM25 of every chunk, 0 without a term; in place: scoring 20,000 entries takes as long as fetching them."""
+    """The BM25 score of every chunk, 0 without a term; computed in place for speed."""
     entries = np.frombuffer(b"".join(row[5] for row in rows), _ENTRY)
     firsts = papers.first_chunk[np.frombuffer(b"".join(row[3] for row in rows), _NUMBER)]
     of_paper = np.frombuffer(b"".join(row[4] for row in rows), _NUMBER) // _ENTRY.itemsize
@@ -199,9 +198,9 @@ def _in_scope(chunks: NDArray[np.int64], scope: TextScope, papers: _Papers) -> N
 
 
 def _best(scores: NDArray[np.float64], chunks: NDArray[np.int64], papers: _Papers, k: int) -> list[tuple[str, float]]:
-    """The best of these chunks, ties by id. Scores are rounded: their last digits depend on the order of the sum."""
+    """The best of these chunks, ties by id; scores are rounded, since their last digits vary."""
     found = scores[chunks]
-    if len(found) > k:  # round and sort only what can be among the best
+    if len(found) > k:  # round and sort only chunks that can be among the best
         among = found > np.partition(found, len(found) - k)[len(found) - k] - 10.0**-_DIGITS
         chunks, found = chunks[among], found[among]
     rounded = np.round(found, _DIGITS)

@@ -61,7 +61,7 @@ class LeaseLostError(ConnectionLostError):
 class Database:
     """A PostgreSQL database, whose first schema in the search path holds a library.
 
-    With a number of `connections`, threads share a pool of them, and `close` it; else each use opens one.
+    With a number of `connections`, threads share a pool, which `close` closes; otherwise each use opens a connection.
     """
 
     def __init__(self, url: DatabaseUrl, connections: int = 0, *, vectors: bool = True) -> None:
@@ -143,7 +143,7 @@ class Database:
 
     @contextmanager
     def reachable(self) -> Iterator[None]:
-        """Raise `DatabaseError`, not a pause, if the database cannot be reached before any work has begun."""
+        """Raise `DatabaseError` instead of a pause if the database cannot be reached before any work has begun."""
         try:
             yield
         except ConnectionLostError as error:
@@ -197,7 +197,7 @@ class Database:
 
 
 class _CheckIdle:
-    """Checks pooled connections only after a while without use, since a check costs a round trip."""
+    """Checks only idle pooled connections, since a check costs a round trip."""
 
     def __init__(self) -> None:
         self._checked: WeakKeyDictionary[Connection[Any], float] = WeakKeyDictionary()
@@ -211,12 +211,12 @@ class _CheckIdle:
         self._checked[connection] = now
 
     def forget(self) -> None:
-        """Check every connection before its next use: whatever broke one has probably broken others."""
+        """Check every connection before its next use, since others have probably broken too."""
         self._checked = WeakKeyDictionary()
 
 
 def has_table(connection: Any, name: str) -> bool:
-    """Whether the library's own schema has a table: other schemas of the search path do not count."""
+    """Whether the library's own schema, not another one of the search path, has a table."""
     found = connection.execute("SELECT to_regclass(quote_ident(current_schema()) || '.' || %s)", (name,)).fetchone()
     return found[0] is not None
 
@@ -270,14 +270,14 @@ class LibraryTables:
 
 
 def increment_revision(connection: Any) -> None:
-    """Increment the library's revision, which also makes other writers wait."""
+    """Increment the library's revision, which blocks other writers until the commit."""
     connection.execute("UPDATE revision SET number = number + 1")
 
 
 class SeenRevision:
     """The newest revision that a search of this process has seen; thread-safe.
 
-    A search reads it in its own statement, which saves the round trip of asking for it.
+    A search reads it in its own statement, which saves a round trip.
     """
 
     def __init__(self) -> None:

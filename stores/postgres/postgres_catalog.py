@@ -1,7 +1,7 @@
 """A library in PostgreSQL: its catalog and stores, and what `doctor` checks in its tables.
 
-A change is one transaction over catalog, texts, vectors, words and figures, so the table of staged changes stays empty:
-a killed process's change is rolled back by the server.
+A change is one transaction over catalog, texts, vectors, words and figures, so the table of staged changes stays empty;
+the server rolls back the change of a killed process.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
         self.database.close()
 
     def revision(self) -> tuple[int, int]:
-        """The number of the library's revision: it changes whenever papers change."""
+        """The number of the library's revision, which changes whenever papers change."""
         return self._read(_REVISION, "SELECT number FROM revision")[0][0], 0
 
     def _write(self, statement: str, values: Sequence[object]) -> None:
@@ -125,7 +125,7 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
                     connection.execute(f"CREATE INDEX IF NOT EXISTS {INDEX} ON chunks USING hnsw ({expression})")
 
     def _replace(self, connection: Any, changes: Sequence[Change]) -> list[Change]:
-        """Delete the papers of changes and write those that are not removed, without their words; returns those."""
+        """Delete the papers of all changes, write the added ones without their words, and return these."""
         keys = [change.key for change in changes]
         query = "SELECT DISTINCT image FROM figures WHERE key = ANY(%s) AND image IS NOT NULL"
         images = [name for (name,) in connection.execute(query, (keys,)).fetchall()]
@@ -257,14 +257,14 @@ class PostgresStores(LibraryStores):
         self.metadata = MetadataStore(DatabaseTables(database))
 
     def last_seen_revision(self) -> tuple[int, int] | None:
-        """A search is one statement, which reads the revision as well."""
+        """The newest revision that a search has read in its own statement."""
         return self._seen.number, 0
 
     def search(self, records: papers.CurrentRecords) -> PostgresNearest:
         return PostgresNearest(records, self.vectors)
 
     def state(self) -> list[tuple[bool, str, str]]:
-        """Reports versions of server, pgvector and tables, existing indexes, and whether the tables agree."""
+        """Report the versions of server, pgvector and tables, the indexes, and whether the tables agree."""
         return database_state(self.catalog.rows)
 
     def carry_out(self, changes: Sequence[Change]) -> None:

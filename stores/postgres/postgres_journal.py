@@ -24,8 +24,8 @@ _PAUSE: Final = 0.2
 class LibraryJournalConnection:
     """A connection that reopens itself when lost, and finds out whether a commit succeeded.
 
-    The statements of a transaction are pipelined: only those that return rows, and the commit, wait for the server. An
-    error of another one is raised by the next that waits.
+    The statements of a transaction are pipelined: only statements that return rows, and the commit, wait for the
+    server. An error of any other statement is raised by the next one that waits.
     """
 
     def __init__(self, database: Database) -> None:
@@ -60,7 +60,7 @@ class LibraryJournalConnection:
         return cursor
 
     def commit(self) -> None:
-        """Commit. If the connection is lost meanwhile, the server is asked whether the transaction was committed."""
+        """Commit; if the connection is lost meanwhile, ask the server whether the transaction was committed."""
         transaction = None
         if self._written is not None:
             with self._database.named_errors():

@@ -1,7 +1,7 @@
 """Texts and vectors of chunks in PostgreSQL (pgvector), and the search for the nearest.
 
-A scope of up to `EXACT_LIMIT` chunks is searched exactly. A larger one is searched through the HNSW index, which may
-miss a few of the nearest; if it yields fewer than requested, the scope is searched exactly after all.
+A scope of up to `EXACT_LIMIT` chunks is searched exactly. A larger scope is searched through the HNSW index, which may
+miss a few of the nearest; if it yields fewer than requested, the scope is searched exactly.
 """
 
 from __future__ import annotations
