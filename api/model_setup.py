@@ -83,7 +83,7 @@ async def atry_choice(session: Session, choice: ModelChoice) -> None:
 async def alist_models(session: Session, choice: ModelChoice) -> list[str]:
     """The chat models that the address of a choice lists with its key; empty if it does not say."""
     url, key = list(replace(choice, model=EXTRACTIVE).values(session.settings).values())[1:]
-    return chat_models(await list_models(url, key))
+    return list(chat_models(await list_models(url, key)))
 
 
 @threaded
