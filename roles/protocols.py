@@ -295,12 +295,14 @@ class Draft:
 class CitedClaim:
     """A written sentence with its markers, and all sources that it cites, in the order of its markers.
 
-    `before` is the preceding sentence of the paragraph, or for the first one the heading; empty without either.
+    `before` is the preceding sentence of the paragraph, or for the first one the heading; empty without either. One
+    that `opens` is the first of its paragraph.
     """
 
     sentence: str
     sources: tuple[Source, ...]
     before: str = ""
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
