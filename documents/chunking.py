@@ -21,6 +21,7 @@ from .figure_search import find_figures
 from .figures import PaperFigure
 from .markdown import Block, ParsedPaper
 from .passages import readable_units
+from .plain_text import plain_text
 from .types import Chunk, Note, Paper, Section, Span, chunk_id
 
 # Chunks of another version are recomputed when their paper is ingested.
@@ -193,6 +194,17 @@ def _spans(pieces: Sequence[_Piece], target: int, overlap: int) -> Iterator[tupl
         first = following
 
 
+def cuts_sentence(chunk: Chunk, following: Chunk) -> bool:
+    """Whether the next chunk of the section holds the rest of the sentence with which this one ends."""
+    if following.start > chunk.end + 1:
+        return False
+    gap = " " * (following.start - chunk.end)
+    joined = chunk.text + gap + following.text[max(0, chunk.end - following.start) :]
+    first = max(0, joined.rfind("\n\n", 0, len(chunk.text)))
+    border = len(chunk.text) - first
+    return "|" not in joined[first:] and any(start < border < end for start, end in sentence_spans(joined[first:]))
+
+
 _BLANK_LINE = re.compile(r"\n[ \t\r]*(?=\n)")
 _LEAST_CUT: Final = 200  # characters: shorter text of a note is not split further
 
@@ -279,9 +291,13 @@ class Window:
                 start, end = chunk.start + unit.start, chunk.start + unit.end
                 if not found or start >= last_end:
                     found.append(sentence)
-                elif start <= last_start and end > last_end:
-                    found[-1] = sentence  # the previous chunk contained only its beginning
-                else:
+                elif end <= last_end:
                     continue
+                elif start <= last_start:
+                    found[-1] = sentence  # the previous chunk contained only its beginning
+                else:  # longer than a chunk: its rest
+                    begin, _ = trim_span(chunk.text, last_end - chunk.start, unit.end)
+                    start, text = chunk.start + begin, plain_text(chunk.text[begin : unit.end])
+                    found.append(WindowSentence(chunk, begin, unit.end, " ".join(text.split())))
                 last_start, last_end = start, end
         return found

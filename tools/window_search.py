@@ -3,7 +3,8 @@
 Search units are small (chunks), reading units are large (windows). Each query searches the whole scope and, separately,
 the papers whose summaries are nearest to it: both propose papers, and neither can exclude one that the other finds.
 Papers far from all needs are then dropped, and the hits of each paper are spread out, so that the right papers are
-read.
+read. Of papers that a reader named for needs, each gets its share of the reading, the more needs name it, and the
+earlier, the larger.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..documents import Chunk, chunk_id, same_section, split_chunk_id
-from ..documents.chunking import Window
+from ..documents.chunking import Window, cuts_sentence
 from ..models.concurrency import gather_all
 from ..roles.protocols import Need
 from ..stores.library import Library, UnknownPaperError
@@ -101,23 +102,40 @@ async def propose_windows(
     hits = [FoundChunk(name, cosines[name], tuple(of)) for name, of in needs_of.items()]
     hits = [hit for hit in hits if hit.key not in limits.banned]
     margin = 0.0 if scope.papers else limits.paper_margin
-    hits = order_hits(hits, margin, limits.spread, {key for keys in candidates.values() for key in keys})
+    hits = order_hits(hits, margin, limits.spread, shares_of_named(list(candidates.values())))
     return await asyncio.to_thread(lambda: with_columns(library, _windows(library, hits, limits, frozenset(known))))
 
 
-def order_hits(hits: Sequence[FoundChunk], margin: float, spread: int, kept: Collection[str] = ()) -> list[FoundChunk]:
+def shares_of_named(named: Sequence[Sequence[str]]) -> dict[str, float]:
+    """The share of the reading for each named paper: the sum over needs of 1 for the first, 1/2 for the second ..."""
+    shares: dict[str, float] = {}
+    for keys in named:
+        for place, key in enumerate(dict.fromkeys(keys), 1):
+            shares[key] = shares.get(key, 0.0) + 1 / place
+    return shares
+
+
+def order_hits(
+    hits: Sequence[FoundChunk], margin: float, spread: int, shares: Mapping[str, float] = MappingProxyType({})
+) -> list[FoundChunk]:
     """The hits without those of far papers, each moved back by `spread` for each earlier one of its paper.
 
-    A paper is far if its best cosine is below the best of all by more than the share `margin`, and it is not `kept`.
+    A paper is far if its best cosine is below the best of all by more than the share `margin`, and it is not named. If
+    papers have `shares`, every second hit is of these, taken in proportion to them.
     """
     best = dict(sorted(((hit.key, hit.cosine) for hit in hits), key=itemgetter(1)))  # the highest of a paper stays
     least = (1 - margin) * max(best.values(), default=0.0) if margin else 0.0
+    near = [hit for hit in hits if hit.key in shares or best[hit.key] >= least]
     earlier: Counter[str] = Counter()
-    ranked: list[tuple[int, int, FoundChunk]] = []
-    for place, hit in enumerate(hit for hit in hits if hit.key in kept or best[hit.key] >= least):
-        ranked.append((place + spread * earlier[hit.key], place, hit))
+    usual: list[tuple[float, int, FoundChunk]] = []
+    of_named: list[tuple[float, int, FoundChunk]] = []
+    for place, hit in enumerate(near):
+        usual.append((place + spread * earlier[hit.key], place, hit))
         earlier[hit.key] += 1
-    return [hit for *_, hit in sorted(ranked, key=lambda item: item[:2])]
+        if hit.key in shares:
+            of_named.append((earlier[hit.key] / shares[hit.key], place, hit))
+    orders = [[hit for *_, hit in sorted(ranked, key=lambda item: item[:2])] for ranked in (of_named, usual)]
+    return list({hit.id: hit for turn in zip_longest(*orders) for hit in turn if hit is not None}.values())
 
 
 async def _rank_for_need(
@@ -257,7 +275,10 @@ def _reach(chunk: Chunk, tokens: int) -> int:
 
 
 def _around(near: Mapping[int, Chunk], at: int, tokens: int, taken: Collection[str]) -> tuple[Chunk, ...]:
-    """The chunk at this index with neighbours of its section, alternating sides, as many as fit into `tokens`."""
+    """The chunk at this index with neighbours of its section, alternating sides, as many as fit into `tokens`.
+
+    A neighbour in which a sentence of the chunk begins or goes on is always among them.
+    """
     chunk = near[at]
     run = [chunk]
     spent = chunk.tokens
@@ -269,7 +290,8 @@ def _around(near: Mapping[int, Chunk], at: int, tokens: int, taken: Collection[s
             continue
         shared = min(neighbour.end, run[-1].end) - max(neighbour.start, run[0].start)
         fresh = neighbour.tokens * (1 - max(0, shared) / max(1, neighbour.end - neighbour.start))
-        if spent + fresh > tokens:
+        holds_rest = abs(index - at) == 1 and cuts_sentence(*sorted((chunk, neighbour), key=lambda one: one.index))
+        if spent + fresh > tokens and not holds_rest:
             continue
         spent += round(fresh)
         run = [neighbour, *run] if index < run[0].index else [*run, neighbour]

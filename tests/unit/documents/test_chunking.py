@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from hypothesis import example, given, settings, strategies as st
 
-from citeloom.documents.chunking import chunk_paper
+from citeloom.documents.chunking import Window, chunk_paper, cuts_sentence
 from citeloom.documents.markdown import parse_markdown
-from citeloom.documents.types import Chunk
+from citeloom.documents.types import Chunk, Paper
 
 
 def count_words(text: str) -> int:
@@ -151,3 +151,21 @@ def test_no_character_of_prose_is_lost(text: str, target: int, overlap: int) -> 
                 for lost in re.finditer(r"\0+", seen):
                     left_out = whole[lost.start() : lost.end()]
                     assert not any(map(str.isalnum, left_out)), left_out
+
+
+def test_a_sentence_longer_than_a_chunk_is_read_whole() -> None:
+    groups = "; ".join(
+        f"group {number} with {number}.5% sensitivity and {number}.2% specificity" for number in range(12)
+    )
+    text = f"# Results\n\nAll were tested. They told apart {groups}. Values were high."
+    chunks = chunks_of(text, target=40, overlap=10)
+    assert len(chunks) > 2 and all(itertools.starmap(cuts_sentence, itertools.pairwise(chunks[:-1])))
+    read = " ".join(sentence.text for sentence in Window(Paper("p", "P"), tuple(chunks), (), ()).sentences())
+    assert read == text.removeprefix("# Results").strip()
+    for sentence in Window(Paper("p", "P"), tuple(chunks), (), ()).sentences():
+        assert sentence.chunk.text[sentence.start : sentence.end] == sentence.text
+
+
+def test_chunks_of_whole_sentences_cut_none() -> None:
+    chunks = chunks_of(f"# Results\n\n{prose(60)}", target=40, overlap=10)
+    assert len(chunks) > 2 and not any(itertools.starmap(cuts_sentence, itertools.pairwise(chunks)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.tools.window_search import FoundChunk, order_hits, share_of_paper, take_turns
+from citeloom.tools.window_search import FoundChunk, order_hits, share_of_paper, shares_of_named, take_turns
 
 
 def hits(*found: tuple[str, float]) -> list[FoundChunk]:
@@ -37,3 +37,11 @@ def test_chunks_of_named_papers_take_turns_in_the_order_in_which_the_papers_were
     found = ["a:00003", "a:00001", "b:00007", "a:00009", "b:00002"]
     assert take_turns(found, ["b", "a"]) == ["b:00007", "a:00003", "b:00002", "a:00001", "a:00009"]
     assert take_turns(found, ["a", "c", "b"]) == ["a:00003", "b:00007", "a:00001", "b:00002", "a:00009"]
+
+
+def test_every_second_hit_is_of_a_named_paper_in_proportion_to_how_often_and_how_early_it_is_named() -> None:
+    shares = shares_of_named([["c", "b"], ["c"], ["c", "b", "a"]])
+    assert shares == {"c": 3.0, "b": 1.0, "a": 1 / 3}
+    found = hits(*[("a", 0.9)] * 4, *[("b", 0.9)] * 4, *[("c", 0.5)] * 4, ("d", 0.5))
+    assert keys(order_hits(found, 0.0, 0, shares)) == "cacabacacbbbd"
+    assert "d" not in keys(order_hits(found, 0.08, 0, shares)), "only a named paper may be far"
