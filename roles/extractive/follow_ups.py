@@ -1,7 +1,7 @@
 """Rewrites follow-up questions without a chat model: carries over the subject of the last question.
 
-Pronouns are replaced by that subject, a fragment ("and in 2020?", "why?") is joined to the last question, and anything
-else follows it, so that no part is lost; a self-contained question is returned unchanged.
+Pronouns are replaced by that subject, a fragment ("and in 2020?", "why?") is joined to the last question, and other
+dependent questions are appended to it; a self-contained question is returned unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ async def rewrite_question(question: str, earlier: Sequence[Turn]) -> str:
 
 
 def is_remark(text: str) -> bool:
-    """True for words that ask for nothing, such as "Thank you!" and "Ok, that was helpful."."""
+    """Whether a text asks for nothing, such as "Thank you!" or "Ok, that was helpful."."""
     said = [word.surface.lower() for word in split_words(text)]
     other = [word for word in said if word not in _COURTESY]
     empty = not re.search(r"[\d?]", text) and _INTERROGATIVES.isdisjoint(said)
@@ -44,7 +44,7 @@ def is_remark(text: str) -> bool:
 
 
 def condense_question(question: str, earlier: Sequence[Turn]) -> str:
-    """`question` completed from earlier turns, by the subject of the last complete one; a remark stays as it is."""
+    """Complete a question from earlier turns, by the subject of the last complete question; remarks stay unchanged."""
     earlier = [turn for turn in earlier if not is_remark(turn["question"])]
     if not earlier or is_remark(question):
         return question
@@ -53,7 +53,7 @@ def condense_question(question: str, earlier: Sequence[Turn]) -> str:
 
 
 def complete_question(question: str, last: str, topic: str | None = None) -> str:
-    """`question` completed from the `last` one, pronouns by `topic` if given; unchanged if self-contained."""
+    """Complete a question from the `last` one, pronouns from `topic` if given; unchanged if self-contained."""
     last = _ADDED.sub("", _FIRST_QUESTION.sub(r"\1", last.strip()))
     asked = question.strip()
     if not _LATIN.search(asked):
@@ -80,7 +80,7 @@ def _pronoun_in(asked: str) -> re.Match[str] | None:
 
 
 def _said_before(head: str) -> bool:
-    """True when the part before a pronoun names what it refers to: a separate clause with words of a subject."""
+    """Whether a separate clause before a pronoun names what the pronoun refers to."""
     breaks = list(_BREAK.finditer(head))
     clause = head[: breaks[-1].start()] if breaks else ""
     return any(not is_stop(word) and not is_generic(word.form) for word in split_words(clause))
@@ -93,7 +93,7 @@ def _points_back(asked: str) -> bool:
 
 
 def _complete(bare: str) -> bool:
-    """True when the words form a question: a specific subject, and something said about it."""
+    """Whether the words form a question: a specific subject, and something asked about it."""
     telling = [word for word in split_words(bare) if not is_stop(word)]
     own = [word for word in telling if not is_generic(word.form) and not is_verb(word.surface.lower())]
     own = own[1:] if own and own[0] is telling[0] and _commands(bare) else own
@@ -105,7 +105,7 @@ def _complete(bare: str) -> bool:
 
 
 def _commands(bare: str) -> bool:
-    """True when it begins with a verb: "Give an example", "Explain overfitting"."""
+    """Whether it begins with a verb: "Give an example", "Explain overfitting"."""
     first = bare.split(maxsplit=1)[0].lower().strip(_QUESTION_END) if bare else ""
     return is_verb(first) or first in ("list", "name", "explain", "summarize", "compare", "elaborate")
 
