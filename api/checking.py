@@ -56,7 +56,7 @@ from ..claims.text_check import (
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..experiment import Experiment, load_experiment
-from ..graph.prompt_fitting import fitted
+from ..graph.prompt_fitting import run_fitted
 from ..graph.session import Session
 from ..metadata.services import open_services, service_hosts
 from ..models.concurrency import gather_all
@@ -117,7 +117,7 @@ async def acheck_claims(
         return [_claim_record(item, claim) for item, claim in zip(asked, judged, strict=True)]
 
     with session.run(run, fresh=fresh):
-        records = await fitted(session, run, work)
+        records = await run_fitted(session, run, work)
     return {
         "claims": records,
         "judged": sum(record["label"] != "unjudged" for record in records),
@@ -281,7 +281,7 @@ async def _check(
         }
 
     with session.run(run, fresh=fresh):
-        result = await fitted(session, run, work)
+        result = await run_fitted(session, run, work)
     result["usage"] = await session.usage(run)
     return result
 

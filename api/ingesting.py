@@ -158,7 +158,7 @@ async def aingest_papers(
     `sources` are papers already read; `on_report` is called before figures are described. All calls are billed to
     `run`, by default a new one. Raises what `aingest` raises.
     """
-    from ..graph.prompt_fitting import describe_papers, summarized
+    from ..graph.prompt_fitting import describe_papers, summarize_fitted
     from ..ingestion.ingest import ingest as ingest_files
 
     settings, run = session.settings, run or f"ingest-{secrets.token_hex(6)}"
@@ -170,7 +170,7 @@ async def aingest_papers(
             sources=sources,
             bib=options.bib,
             prune=options.prune,
-            summarize=partial(summarized, session, run) if options.summarize else None,
+            summarize=partial(summarize_fitted, session, run) if options.summarize else None,
             on_event=on_event,
             chunking=(settings.chunk_tokens, settings.chunk_overlap),
             ocr=choose_ocr(settings, required=options.ocr),

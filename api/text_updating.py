@@ -30,12 +30,12 @@ from ..claims.text_check import ClaimChecker
 from ..documents.marker_escaping import as_written
 from ..drafts.written_draft import sources_for, verdict_record
 from ..evidence_tables.stored_tables import load_table
-from ..graph.prompt_fitting import fitted
+from ..graph.prompt_fitting import run_fitted
 from ..graph.session import Session
 from ..models.concurrency import gather_all
 from ..models.http.endpoints import hash_key
 from ..plurals import counted
-from ..roles.extractive.passage_details import with_page
+from ..roles.extractive.passage_details import set_page
 from ..roles.protocols import Source, Verdict
 from ..runs.edited_text import EditableSection, cited_sections, section_verdicts
 from ..runs.execution import run_request
@@ -121,7 +121,7 @@ async def aupdate_texts(
                 compared += 1
                 on_notice(f"Comparing {text_id} with the library.")
                 work = partial(comparison.compare, text, found[text_id].get("since", ""), now)
-                found[text_id] = await fitted(session, name, work)
+                found[text_id] = await run_fitted(session, name, work)
         items = [item for record in found.values() for item in record["items"]]
         if unknown := set(accept) - {item["id"] for item in items}:
             raise ArgumentError(f"accept: there is no item {min(unknown)}; there are {len(items)}.")
@@ -418,7 +418,7 @@ def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free
         for found in item.bad:
             marked = marked.replace(f"[{found}]", f"[{name}]" if passage and found == item.bad[0] else "")
         if passage:
-            marked = with_page(marked, name, passage["page"])
+            marked = set_page(marked, name, passage["page"])
         elif not kept and any(is_quotation(item.words[start:end]) for start, end in quoted_spans(item.words)):
             marked = ""  # a quotation without its source is removed
     by_id = {**keys, name: passage["key"]} if passage else keys

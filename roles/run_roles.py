@@ -164,7 +164,7 @@ class StatementReader(ChunkReader):
     async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
         topic, found = topic_of(purpose.needs), list[PassageFinding]()
         for need in purpose.named(window.needs) or purpose.needs[:1]:
-            if passages := _compared(need, chunk):
+            if passages := _sentences_to_compare(need, chunk):
                 texts = [(passage.text, chunk.category) for passage in passages]
                 odds = await self._scores.statements(need, topic, texts)
                 score = as_score(float(odds.max()) + CITED * is_cited(window.paper, need.text), *_STATED)
@@ -178,7 +178,7 @@ class QuestionReader(ChunkReader):
     async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
         needs = purpose.named(window.needs) or purpose.needs[:1]
         if not is_latin(purpose.text):  # the cross-encoder reads English only
-            passages = _compared(needs[0], chunk) if self._scores.multilingual else []
+            passages = _sentences_to_compare(needs[0], chunk) if self._scores.multilingual else []
             cosines = await self._scores.cosines([needs[0].text], [passage.text for passage in passages])
             nearest = [passages[int(cosines.argmax())]] if passages else []
             return [_finding(window, chunk, passage, _UNJUDGED, needs[0]) for passage in nearest]
@@ -186,7 +186,7 @@ class QuestionReader(ChunkReader):
         odds = [float((await self._scores.passages(need.text, [chunk.text], cosine))[0]) for need in needs]
         best = max(odds)
         need = needs[odds.index(best)]
-        passages = _compared(need, chunk)
+        passages = _sentences_to_compare(need, chunk)
         if not passages or best <= _FAR:
             return [_finding(window, chunk, passage, as_score(best), need) for passage in passages[:1]]
         said = await self._scores.sentences(need.text, [passage.text for passage in passages])
@@ -198,7 +198,7 @@ class QuestionReader(ChunkReader):
         ]
 
 
-def _compared(need: Need, chunk: Chunk) -> list[QuotablePassage]:
+def _sentences_to_compare(need: Need, chunk: Chunk) -> list[QuotablePassage]:
     """Return the quotable sentences of a chunk that share the most words with a need."""
     passages = quotable_passages(chunk.text)
     return [passages[place] for place in rank_by_words(need.queries, [item.text for item in passages])[:_COMPARED]]

@@ -20,7 +20,7 @@ from ..experiment import PLOT_FILE
 from ..graph.conversation_graph import TurnKind, conversation_graph
 from ..graph.graphs import paper_graph, research_graph, section_graph
 from ..graph.nodes.ask import check_answer
-from ..graph.nodes.finish import render_record, rendered_paper
+from ..graph.nodes.finish import render_paper_record, render_record
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..models.journal.budget import BudgetReachedError
@@ -86,7 +86,7 @@ async def run_request(
     cannot fix.
     """
     if request.thread_id is None:  # a resumed run keeps the preferences that it started with
-        session = await session.with_memory()
+        session = await session.add_memory()
     await request.require_valid(session, on_notice)
     style_file(session.settings.csl)  # before anything is paid for
     await session.require_papers()
@@ -247,7 +247,7 @@ async def _rerender_finished(run: RunRecord, session: Session, saver: Checkpoint
         values: Any = (await graph.aget_state({"configurable": {"thread_id": run.thread_id}})).values
         # The finished text keeps its citations; later retractions become warnings.
         as_finished = session.with_settings(cite_retracted=True)
-        again = await (rendered_paper if run.section == "paper" else render_record)(values, as_finished)
+        again = await (render_paper_record if run.section == "paper" else render_record)(values, as_finished)
         record = await _complete(again, values, run, session)
     return RunResult(await asyncio.to_thread(add_status_warnings, record, session), finished_earlier=True)
 
@@ -344,7 +344,7 @@ async def take_turn(
     retry cannot fix.
     """
     session = session.with_settings(interrupts=[])  # conversations never stop to ask
-    session = await session.with_memory()
+    session = await session.add_memory()
     asked = plain_question(request.asked)
     if foreign_script(asked, session):
         on_notice(f"Note: {FOREIGN_SCRIPT}")

@@ -31,7 +31,7 @@ from ..documents.sandbox import in_thread
 from ..drafts.sentence_edits import sources_to_rewrite
 from ..drafts.written_draft import judge_text, sources_for, verdicts_from
 from ..experiment import Experiment, parse_experiment
-from ..graph.prompt_fitting import fitted
+from ..graph.prompt_fitting import run_fitted
 from ..graph.session import Session
 from ..models.journal.records import spent_since
 from ..roles.extractive.passage_details import blank_details
@@ -292,7 +292,7 @@ async def check_sentence(
         return await judge_text((await session.roles_of(run)).judge, whole.text, sources, {}, only=edited)
 
     with session.run(run, fresh=text.run.fresh):
-        verdicts = await fitted(session, run, judge)
+        verdicts = await run_fitted(session, run, judge)
     library = session.library
     record = await asyncio.to_thread(
         _check_record, section, text.experiment, whole, position, sources, library, verdicts
@@ -403,7 +403,7 @@ async def _rewrite(run: str, brief: Brief, failing: FailingSentence, session: Se
         return (await (await session.roles_of(run)).writer.repair_sentences(brief, [failing]))[0] or ""
 
     with session.run(run, fresh=fresh):
-        answer = normalise_markers(await fitted(session, run, rewrite))
+        answer = normalise_markers(await run_fitted(session, run, rewrite))
     if not answer:
         raise NotEditableError("The model gave no other wording.", help="Change the sentence yourself, or ask again.")
     return answer

@@ -85,7 +85,7 @@ class RunJobs:
 
     async def start_run(self, request: running.RunRequest, limits: RunLimits) -> Job:
         """Start a run or join it; a finished one answers at once. Raises `InputError`, or `ServerError` if too busy."""
-        session = await self.session.with_settings(**limits.changes()).with_memory()
+        session = await self.session.with_settings(**limits.changes()).add_memory()
         while True:
             run = await running.begin_run(request, session)
             order = serving.JobOrder(run.thread_id, "run", {"limits": limits.changes()})

@@ -60,13 +60,13 @@ def complete_question(question: str, last: str, topic: str | None = None) -> str
         return question
     bare = _OPENING.sub("", asked)
     if (pronoun := _pronoun_in(asked)) is not None:
-        return _replaced(asked, pronoun, last if topic is None else topic)
+        return _replace_pronoun(asked, pronoun, last if topic is None else topic)
     if _points_back(asked):
         return f"{last} {asked}"
-    if not _complete(bare):
-        return f"{last} {asked}" if _commands(bare) else _continued(bare, last)
+    if not _is_complete(bare):
+        return f"{last} {asked}" if _is_command(bare) else _join_fragment(bare, last)
     if bare != asked and asked.lower().startswith(("what about", "how about", "and what about")):
-        return _continued(bare, last)
+        return _join_fragment(bare, last)
     return question
 
 
@@ -92,25 +92,25 @@ def _points_back(asked: str) -> bool:
     return whole or generic or _ASKED_OF_THAT.match(asked) is not None
 
 
-def _complete(bare: str) -> bool:
+def _is_complete(bare: str) -> bool:
     """Whether the words form a question: a specific subject, and something asked about it."""
     telling = [word for word in split_words(bare) if not is_stop(word)]
     own = [word for word in telling if not is_generic(word.form) and not is_verb(word.surface.lower())]
-    own = own[1:] if own and own[0] is telling[0] and _commands(bare) else own
+    own = own[1:] if own and own[0] is telling[0] and _is_command(bare) else own
     the_thing = _THE_THING.search(bare)
     if not own or (len(own) == 1 and the_thing and is_generic(the_thing[1].lower())):
         return False
     finite = any(word.lower().strip(_QUESTION_END) in AUXILIARIES for word in bare.split())
-    return finite or _commands(bare) or len(telling) >= 4 or (len(telling) >= 3 and _ASKS.match(bare) is not None)
+    return finite or _is_command(bare) or len(telling) >= 4 or (len(telling) >= 3 and _ASKS.match(bare) is not None)
 
 
-def _commands(bare: str) -> bool:
+def _is_command(bare: str) -> bool:
     """Whether it begins with a verb: "Give an example", "Explain overfitting"."""
     first = bare.split(maxsplit=1)[0].lower().strip(_QUESTION_END) if bare else ""
     return is_verb(first) or first in ("list", "name", "explain", "summarize", "compare", "elaborate")
 
 
-def _replaced(asked: str, pronoun: re.Match[str], last: str) -> str:
+def _replace_pronoun(asked: str, pronoun: re.Match[str], last: str) -> str:
     subject, said = find_subject(last), pronoun[0].lower()
     start, end = pronoun.span()
     noun = re.match(r"\s+(\w+)", asked[end:])
@@ -127,7 +127,7 @@ def _replaced(asked: str, pronoun: re.Match[str], last: str) -> str:
     return f"{asked[:start]}{phrase}{asked[end:]}" if phrase else f"{last.strip()} {asked}"
 
 
-def _continued(fragment: str, last: str) -> str:
+def _join_fragment(fragment: str, last: str) -> str:
     body = last.strip().rstrip(_QUESTION_END)
     part = fragment.strip().rstrip(_QUESTION_END)
     preposition = _PREPOSITION.match(part)

@@ -25,7 +25,7 @@ def has_details(text: str, position: int) -> bool:
     return _DETAILS.match(text, position) is not None
 
 
-def with_page(text: str, evidence_id: str, page: int | None) -> str:
+def set_page(text: str, evidence_id: str, page: int | None) -> str:
     """Set the page in the details of a listed passage, if it has details."""
     place = rf"(\[{re.escape(evidence_id)}\], in “[^“”\n]{{0,300}}”)(?:, page \d{{1,6}})?"
     return re.sub(place, lambda found: found[1] + ("" if page is None else f", page {page}"), text)

@@ -18,7 +18,7 @@ from ...plurals import counted
 from ...text.words import one_line, shorten
 from ..protocols import AnswerBrief, Brief, Draft, SectionBrief, Source, Writer
 from .passage_scores import CITED, PassageScores, genre_of, topic_of
-from .section_outlines import outline, used_and_left_out
+from .section_outlines import note_used_parts, outline
 from .statement_needs import is_cited
 
 _OF_A_NEED: Final = 3  # passages
@@ -81,13 +81,13 @@ class ExtractiveWriter(Writer):
         for paragraph in paragraphs:
             blocks.append(paragraph.text)
             if need := needs.pop(paragraph.about, None):
-                listed = _listed(placed.pop(need.id, []), EVIDENCE)
+                listed = _format_list(placed.pop(need.id, []), EVIDENCE)
                 blocks += listed
                 without += [f"“{as_text(shorten(need.text, _NAMED))}”"] * (not listed)
-        blocks += _listed(placed.pop(SUBJECT, []), OF_SUBJECT, SUBJECT_ELSEWHERE)
+        blocks += _format_list(placed.pop(SUBJECT, []), OF_SUBJECT, SUBJECT_ELSEWHERE)
         if without:
             blocks.append(NOTHING_NEAR.format("; ".join(without)))
-        notes = used_and_left_out(brief.kind, brief.experiment)
+        notes = note_used_parts(brief.kind, brief.experiment)
         if len(papers) < _PAPERS:
             found = counted(len(papers), "paper") if papers else "no paper"
             notes.append(f"Passages near the {brief.kind} were found in {found} of your library.")
@@ -134,7 +134,7 @@ class ExtractiveWriter(Writer):
             if passages:
                 ranked = sorted(passages, key=lambda item: -item.odds)
                 blocks.append(f"*Nearest to {words}, unjudged:*" if parts else EVIDENCE)
-                blocks.append("\n".join(_item(item.source) for item in ranked))
+                blocks.append("\n".join(_list_item(item.source) for item in ranked))
             elif need in parts:
                 blocks.append(NOTHING_NEAR.format(words))
         return Draft("\n\n".join(blocks) if taken else "")
@@ -208,15 +208,15 @@ def choose_passages(
     return found or list(near[:1])
 
 
-def _listed(passages: Sequence[NearPassage], heading: str, label: str = ELSEWHERE) -> list[str]:
+def _format_list(passages: Sequence[NearPassage], heading: str, label: str = ELSEWHERE) -> list[str]:
     """Format a list: the passages under a heading, then markers of passages listed elsewhere."""
-    lines = [_item(item.source) for item in passages if not item.elsewhere]
+    lines = [_list_item(item.source) for item in passages if not item.elsewhere]
     elsewhere = ", ".join(item.marker for item in passages if item.elsewhere)
     label = ELSEWHERE if lines else label
     return [heading, "\n".join(lines)] * bool(lines) + [f"{label} {elsewhere}"] * bool(elsewhere)
 
 
-def _item(source: Source) -> str:
+def _list_item(source: Source) -> str:
     """Format a passage as a list item: quote, marker and place."""
     evidence = source.evidence
     page = "" if evidence.page is None else f", page {evidence.page}"

@@ -44,16 +44,16 @@ def outline(kind: SectionKind, experiment: Experiment, *, of_paper: bool = False
         own = [item for item in outline(kind, experiment) if item.about not in elsewhere]
         return own if any(item.about for item in own) else outline(kind, experiment)
     made = [item for part in _RULES["outlines"][kind] for item in _part(part, experiment)]
-    if failed := failed_statement(kind, experiment):
+    if failed := failure_statement(kind, experiment):
         made.insert(2 if kind == "abstract" else 0, OwnParagraph(failed))
     return made
 
 
-def used_and_left_out(kind: SectionKind, experiment: Experiment) -> list[str]:
+def note_used_parts(kind: SectionKind, experiment: Experiment) -> list[str]:
     """Note the parts of the experiment that a results section used and left out."""
     if kind != "results":
         return []
-    count = sum(1 for _ in _flat(experiment.metrics)) if experiment.metrics else 0
+    count = sum(1 for _ in _flatten(experiment.metrics)) if experiment.metrics else 0
     lines = len(experiment.execution_result.stdout.splitlines())
     shown = min(lines, _SHOWN_LINES) if _shows_output(experiment) else 0
     found = len(experiment.found_plots())
@@ -63,7 +63,7 @@ def used_and_left_out(kind: SectionKind, experiment: Experiment) -> list[str]:
     return [f"The results section uses {', '.join(used) or 'nothing'} of your experiment; {left}."]
 
 
-def failed_statement(kind: SectionKind, experiment: Experiment) -> str:
+def failure_statement(kind: SectionKind, experiment: Experiment) -> str:
     """Return the sentence stating that the run failed; empty if it did not, or the section does not say so."""
     return str(_RULES["failed"].get(kind, "")).format(reason=experiment.failure) if experiment.failure else ""
 
@@ -190,34 +190,34 @@ def _nested(value: Any) -> bool:
 
 def _table(name: str, rows: Mapping[str, Any]) -> str:
     """Format a table: a dict of dicts has a column for each inner name, a dict of values two columns."""
-    cells = {row: dict(_flat(value)) for row, value in rows.items()}
+    cells = {row: dict(_flatten(value)) for row, value in rows.items()}
     columns = list(dict.fromkeys(column for row in cells.values() for column in row))
     plain = columns == [""]
-    lines = [[_named(name), *("Value" if plain else _named(column) or "value" for column in columns)]]
+    lines = [[_cell_label(name), *("Value" if plain else _cell_label(column) or "value" for column in columns)]]
     lines.append(["---"] * len(lines[0]))
     for row, of in cells.items():
-        lines.append([_named(row), *(_shown(of[column]) if column in of else "" for column in columns)])
+        lines.append([_cell_label(row), *(_format_value(of[column]) if column in of else "" for column in columns)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _flat(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
     """Yield a row's values by name; nested names are joined by a slash."""
     if not _nested(value):
         yield before, value
         return
     for name, inner in value.items():
-        yield from _flat(inner, f"{before} / {name}" if before else name)
+        yield from _flatten(inner, f"{before} / {name}" if before else name)
 
 
-def _named(name: str) -> str:
+def _cell_label(name: str) -> str:
     return one_line(str(name)).replace("_", " ").translate(_SPECIAL)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Format a value as the author wrote it; null is a dash."""
     if value is None:
         return _NONE
     if isinstance(value, list):
-        return ", ".join(_shown(item) for item in value) or _NONE
+        return ", ".join(_format_value(item) for item in value) or _NONE
     text = one_line(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text.translate(_SPECIAL)

@@ -63,14 +63,14 @@ def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ..
 
 def queries_for(text: str, title: str = "", described: str = "") -> tuple[str, ...]:
     """Return queries for a text, whole and by sentence, without its results; sentences off subject get the title."""
-    topic = set(map(stem, _telling(f"{title} {described}")))
+    topic = set(map(stem, _significant_words(f"{title} {described}")))
     fit: list[str] = []
     for start, end in [*sentence_spans(text), (0, len(text))]:
         part = strip_own_results(text[start:end])
-        words = list(map(stem, _telling(part)))
+        words = list(map(stem, _significant_words(part)))
         if title and part and (len(words) < _FEWEST_WORDS or len(topic.intersection(words)) < _NAMED):
             part = f"{part} {title}"
-        if len(_telling(part)) >= _FEWEST_WORDS:
+        if len(_significant_words(part)) >= _FEWEST_WORDS:
             fit.append(part)
     return tuple(dict.fromkeys(fit))[-_MOST_QUERIES:]
 
@@ -99,13 +99,13 @@ def split_question(question: str) -> list[str]:
     """Return the question's clauses if it has several, then its significant words in order, as separate queries."""
     sentences = (question[start:end] for start, end in sentence_spans(question))  # not cut at "Lee et al. 2022"
     clauses = [clause.strip(" ?.!,;:") for sentence in sentences for clause in _PARTS.split(sentence)]
-    clauses = [clause for clause in clauses if len(_telling(clause)) >= _FEWEST_WORDS]
+    clauses = [clause for clause in clauses if len(_significant_words(clause)) >= _FEWEST_WORDS]
     queries = clauses if len(clauses) > 1 else []
-    words = _telling(question)
+    words = _significant_words(question)
     if len(words) >= _FEWEST_WORDS:
         queries.append(" ".join(words))
     return list(dict.fromkeys(queries))
 
 
-def _telling(text: str) -> list[str]:
+def _significant_words(text: str) -> list[str]:
     return list(dict.fromkeys(word.surface for word in split_words(text) if not is_stop(word)))
