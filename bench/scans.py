@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 import tempfile
 import time
 import unicodedata
@@ -43,6 +44,9 @@ def measure() -> None:
     """Print a row for each way of scanning, and one for each page as scanned at 200 dpi, if the PDFs are there."""
     available = available_pdfs("scans", (key for key, _ in PAGES))
     if not available:
+        return
+    if shutil.which("tesseract") is None:
+        print("scans: skipped (no tesseract in PATH)")
         return
     pages = [page for page in PAGES if page[0] in available]
     print("| pages | recall | precision | least recall of a page | seconds per page |\n| - | - | - | - | - |")

@@ -255,12 +255,16 @@ def _measured(text: str) -> tuple[tuple[Decimal, tuple[int, str] | None, str], .
 
 
 def _stands_with_noun(text: str, number: Number, sources: Sequence[str]) -> bool:
-    """Whether a source has the number before the same word, or a value too particular to be there by chance."""
-    noun = _noun(text, number)
+    """Whether a source has the number among the same words, or a value too particular to be there by chance."""
+    noun, words = _noun(text, number), _words_around(text, number)
     digits = len(str(abs(number.value)).replace(".", "").strip("0"))
     return any(
         (given.value == number.value or _percent(given) == _percent(number))
-        and (digits >= _PARTICULAR or (noun and noun == _noun(source, given)))
+        and (
+            digits >= _PARTICULAR
+            or (noun and noun == _noun(source, given))
+            or len(words & _words_around(source, given)) >= _SHARED_WORDS
+        )
         for source in sources
         for given in given_numbers(source)
     )
@@ -300,9 +304,13 @@ def _percent(number: Number) -> Decimal:
 
 
 def name_faults(
-    sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]
+    sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper], words_of: Sequence[str]
 ) -> Iterator[FaultRecord]:
-    """Authors and years named beside a citation that are not those of the cited work; `known` are all entries."""
+    """Authors and years named with a citation that are not those of the cited work; `known` are all entries.
+
+    A name that does not stand next to the citation may be one that a cited paper names: `words_of` are their texts, all
+    of them, or none.
+    """
     if not cited or not sentence.marks:
         return
     words = text[sentence.start : min(sentence.end, sentence.start + _LONGEST_SENTENCE)]
@@ -314,15 +322,38 @@ def name_faults(
         if not match["others"] or any(mark.start < end and start < mark.end for mark in sentence.marks):
             continue
         authors = split_authors(match["authors"])
-        beside = any(0 <= mark.start - end <= _BESIDE for mark in sentence.marks)
-        if not beside or only_dates(match["authors"], match["others"]):
+        beside = any(0 <= mark.start - end <= _BESIDE and not mark.narrative for mark in sentence.marks)
+        reported = not words_of or any(NamedSource((), None, said).reports_on(authors, "") for said in words_of)
+        if (not beside and reported) or only_dates(match["authors"], match["others"]):
             continue
         named = [source for source in sources if source.family_names]
         if not named or any(source.is_named(authors, True, matched_year(match)) for source in named):
             continue
         hint = " Another entry of the list has this name." if any(o.is_named(authors, True, "") for o in others) else ""
         names = one_line(match[0])
-        yield fault("name-differs", f"{names} is named, but the citation next to it names other authors.{hint}")
+        if beside or not hint:
+            yield fault("name-differs", f"{names} is named, but the citation names other authors.{hint}")
+    for paper, source in zip(cited, sources, strict=True):
+        yield from _author_list_faults(words, paper, source, others)
+
+
+def _author_list_faults(
+    words: str, paper: Paper, source: NamedSource, others: Sequence[NamedSource]
+) -> Iterator[FaultRecord]:
+    """Names and years beside the first author of a cited paper that are not those of this paper or another entry."""
+    first = paper.family_names[0] if paper.family_names else ""
+    for match in re.finditer(rf"\b{re.escape(first)}\b", words) if len(first) > 1 else ():
+        listed = _DETAILS["other_authors"].match(words, match.end())
+        names = split_authors(words[match.start() : listed.end() if listed else match.end()])
+        end = listed.end() if listed else match.end()
+        shown = one_line(words[match.start() : end])
+        if not any(other.is_named(names, others=True, year="") for other in (source, *others)):
+            authors = ", ".join(paper.family_names)
+            yield fault("name-differs", f"{shown} is named, but the authors of {paper.key} are {authors}.")
+            continue
+        year = _DETAILS["year_after"].match(words, end) or _DETAILS["year_before"].search(words[: match.start()])
+        if year and paper.year and not any(other.is_named(names, True, year[1]) for other in (source, *others)):
+            yield fault("year-differs", f"{shown} is dated {year[1]}, but {paper.key} is of {paper.year}.")
 
 
 _BESIDE: Final = 3  # characters

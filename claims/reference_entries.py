@@ -28,6 +28,10 @@ from .manuscript import ListedReference, Manuscript, ManuscriptSentence
 _YEAR: Final = re.compile(r"(?<![\d./-])((?:1[5-9]|20)\d\d)[a-z]?(?![\d/-])")
 _AUTHOR: Final = re.compile(r"[^\W\d_][\w'\u2019-]{0,40}(?:\s[^\W\d_][\w'\u2019-]{0,40}){0,4}", re.UNICODE)
 _INITIALS: Final = re.compile(r"[A-Z]{1,3}\.?(?:-[A-Z]\.?)?")
+# "Hull D, Kell DB" before the full stop that ends the authors; "Hull D." alone may go on with a family name.
+_VANCOUVER: Final = re.compile(
+    r"[^\W\d_][\w'\u2019 -]{1,60} (?:[A-Z]{2,3}|[A-Z]{1,3}(?:, [^.,]{1,80}){0,400},[^.,]{1,80} [A-Z]{1,3})(?=\. )"
+)
 _LONGEST_NAME: Final = 4  # words
 _QUOTED: Final = re.compile(r"[\"\u201c\u201e]([^\"\u201c\u201d]{10,400}?)[.,]?[\"\u201d]")
 _WORDS: Final = re.compile(r"[^\W_]+")
@@ -126,7 +130,7 @@ def bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) -
 
 def parse_listed(item: ListedReference, place: int) -> Paper:
     """What an entry of a written list says, as far as it can be recognised: authors, year, title, DOI."""
-    text = item.text
+    text = item.text.strip()
     year, quoted = _YEAR.search(text), _QUOTED.search(text)
     families = tuple(_listed_authors(text[: year.start()] if year and year.start() > 0 else text[:200]))
     key = item.label or f"{fold_name(families[0]) if families else 'entry'}{year[1] if year else ''}-{place}"
@@ -144,7 +148,9 @@ def _is_listed_as(entry: Paper, listed: Paper, text: str) -> bool:
 
 def _listed_authors(text: str) -> list[str]:
     names: list[str] = []
-    for part in re.split(r",|;|&|\band\b|(?=\bet al\b)", text.partition("(")[0].partition(". \u201c")[0]):
+    vancouver = _VANCOUVER.match(text)
+    authors = vancouver[0] if vancouver else text.partition("(")[0].partition(". \u201c")[0]
+    for part in re.split(r",|;|&|\band\b|(?=\bet al\b)", authors):
         words = [word for word in part.replace(".", ". ").split() if not _INITIALS.fullmatch(word)]
         name = " ".join(words).strip(" .")
         if name.startswith("et al"):

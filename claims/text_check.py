@@ -358,7 +358,9 @@ class ManuscriptCheck:
         for check in checks:
             entries = self.references.entries
             cited = [entries[work.entry] for work in check.works if work.entry in entries]
-            check.faults += name_faults(check.sentence, self.manuscript.text, cited, known)
+            read = [texts[key].text for key in check.papers if texts[key].text]
+            readable = read if len(read) == len(cited) else []
+            check.faults += name_faults(check.sentence, self.manuscript.text, cited, known, readable)
             if check.missing:
                 continue  # its numbers may be those of a paper that is not here
             shown, section, said = check.sentence.shown, check.sentence.section, check.said
@@ -368,9 +370,6 @@ class ManuscriptCheck:
                 continue
             if not check.works and (self.experiment is None or uncited_kind(shown, section) != "own"):
                 continue
-            same = said is not None and said.share >= SAME_WORDS
-            if check.works and self.experiment is None and not same and FIRST_PERSON.search(shown):
-                continue  # its numbers may be the text's own
             ids = {key: f"E{number}" for number, key in enumerate(check.papers, 1)}
             whole = [whole_source(papers[key], texts[key].text, ids[key]) for key in check.papers if texts[key].text]
             near = [
@@ -380,7 +379,10 @@ class ManuscriptCheck:
             ]
             markers = check.markers({key: f"[{name}]" for key, name in ids.items()})
             marked = self.manuscript.marked(check.sentence, markers)
-            check.faults += number_faults(marked, near, whole, self.experiment, said)
+            same = said is not None and said.share >= SAME_WORDS
+            may_be_own = check.works and self.experiment is None and not same and FIRST_PERSON.search(shown)
+            found = number_faults(marked, near, whole, self.experiment, said)
+            check.faults += [item for item in found if not (may_be_own and item["rule"] == "number-not-found")]
             if said is not None:
                 check.faults += wording_faults(check.text, said, said.chunk.key, texts[said.chunk.key].text)
             if check.works:

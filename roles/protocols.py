@@ -291,12 +291,14 @@ class Draft:
 class CitedClaim:
     """A written sentence with its markers, and all sources that it cites, in the order of its markers.
 
-    `before` is the preceding sentence of the paragraph, else the heading, else empty.
+    `before` is the preceding sentence of the paragraph, else the heading, else empty; `opens` marks a paragraph's first
+    sentence.
     """
 
     sentence: str
     sources: tuple[Source, ...]
     before: str = ""
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)

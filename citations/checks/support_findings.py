@@ -106,11 +106,12 @@ def cited_claims(text: str, sources: Sequence[Source]) -> dict[str, CitedClaim]:
         if _HEADING.match(text, line_start(text, sentence.start)):
             heading, last = sentence.text, None
             continue
-        before = last.text if last and not _BLANK_LINE.search(text, last.end, sentence.start) else heading
+        opens = last is None or _BLANK_LINE.search(text, last.end, sentence.start) is not None
+        before = last.text if last and not opens else heading
         cited = tuple(known[identifier] for identifier in sentence.ids if identifier in known)
         if cited and sentence.text not in claims and not states_only_absence(sentence):
             plain, context = (words.replace(NEEDED, "").strip() for words in (sentence.text, before))
-            claims[sentence.text] = CitedClaim(plain, cited, context)
+            claims[sentence.text] = CitedClaim(plain, cited, context, opens)
         # Only the first sentence of a section depends on its heading.
         heading, last = "", sentence
     return claims

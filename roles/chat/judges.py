@@ -46,6 +46,7 @@ CLAIMS_AT_ONCE: Final = 24
 _TOKENS_AT_ONCE: Final = 10_000
 _LEAST_PASSAGE_TOKENS: Final = 250
 _ALONE: Final = 3  # at most this many omitted claims are judged again one by one
+_SUMMED_UP: Final = 3  # passages that a paragraph's opening cites if it sums them up
 _ANSWER_TOKENS: Final = 110  # tokens of an answer per verdict, twice what most need
 _SHARE_TOKENS: Final = 25  # further tokens for each passage after the first
 _NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
@@ -202,7 +203,8 @@ def _lines(batch: _Batch) -> Iterator[str]:
         if before:
             yield f"Before P{number}: " + (f"P{shown[before]}" if before in shown else before)
         several = len(item.ids) > 1
-        does = "weighs" if several and weighs_sources(claim.sentence) else "cites"
+        sums_up = weighs_sources(claim.sentence) or (claim.opens and len(item.ids) >= _SUMMED_UP)
+        does = "weighs" if several and sums_up else "cites"
         yield f"P{number}, {does} passage{'s' if several else ''} {', '.join(item.ids)}: {item.shown}"
         shown[one_line(strip_markers(claim.sentence))] = number
 

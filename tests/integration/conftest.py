@@ -16,16 +16,19 @@ from citeloom.models.http import limiter
 from tests.support import forked_python
 from tests.support.cached_models import cache_models
 
+_PAGES = {"pages", "test_report_in_browser.py"}
 _ENGINES = {"postgres", "milvus", "cluster", "ray"}  # folders, or backends as parameters
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs PostgreSQL, Milvus or Ray."""
+    """Mark what needs PostgreSQL, Milvus or Ray, and what needs a browser."""
     for item in items:
         folders = item.nodeid.partition("::")[0].split("/")
         given = item.callspec.params.values() if hasattr(item, "callspec") else ()
         if "integration" in folders and _ENGINES & {*folders, *(value for value in given if isinstance(value, str))}:
             item.add_marker("engines")
+        if _PAGES & set(folders):
+            item.add_marker("pages")
 
 
 @pytest.fixture(scope="session", autouse=True)

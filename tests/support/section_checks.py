@@ -120,7 +120,11 @@ def _check_findings(record: dict[str, Any], library: Library, name: str) -> None
         assert any(finding["message"] in warning for warning in record["warnings"]), name
         mark = MARKS.get(finding["rule"])
         if start is not None and mark and finding["rule"] in OF_SENTENCES:
-            assert text[start:end].count(mark) == 1, f"{name}: {mark} is not in {text[start:end]!r}"
+            # A sentence with two invented citations has two marks.
+            times = text[start:end].count(mark)
+            assert times == 1 or (times and mark == MARKS["citation-missing"]), (
+                f"{name}: {mark} {times} times in {text[start:end]!r}"
+            )
         elif start is not None and mark:
             assert mark in text[end:], f"{name}: {mark} does not follow {text[start:end]!r}"
     for citation in record["citations"]:

@@ -67,7 +67,9 @@ def test_a_part_of_the_benchmarks_starts_and_prints_its_figures(part: str, small
     done = run_bench(part, "--rounds", "1", "--home", tmp_path / "home", shared=small_shared)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr and "left out" not in done.stdout + done.stderr
-    assert "|" in done.stdout or "chunks/s" in done.stdout, done.stdout
+    if done.stdout.startswith(f"{part}: skipped"):
+        pytest.skip(done.stdout.strip())
+    assert any(sign in done.stdout for sign in ("|", "chunks/s", "weight of facts")), done.stdout
 
 
 def test_parts_on_the_real_papers_say_in_one_line_that_these_are_missing(tmp_path: Path) -> None:

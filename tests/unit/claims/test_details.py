@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from citeloom.citations.cited_works import CitationMark, CitedWork
 from citeloom.claims.claim_passages import NearSentence, SentenceIndex
 from citeloom.claims.claim_verdicts import uncited_kind
-from citeloom.claims.detail_checks import number_faults, quote_faults, whole_source, wording_faults
-from citeloom.claims.manuscript import ListedReference
+from citeloom.claims.detail_checks import name_faults, number_faults, quote_faults, whole_source, wording_faults
+from citeloom.claims.manuscript import ListedReference, ManuscriptSentence
 from citeloom.claims.reference_entries import LibraryMatcher, differing, near_keys, parse_listed
 from citeloom.documents import Category, Chunk, Paper
 from citeloom.documents.paper_names import family_name
@@ -218,7 +219,14 @@ def test_an_entry_with_a_shortened_title_is_the_paper_of_its_authors_and_year(
             ("Smith", "Lee", "Wu"),
             2020,
         ),
-        ("Smith A, Lee BC, Wu D. A loom that scales. J Looms. 2020;3(2):1-9.", ("Smith", "Lee"), 2020),
+        ("Smith A, Lee BC, Wu D. A loom that scales. J Looms. 2020;3(2):1-9.", ("Smith", "Lee", "Wu"), 2020),
+        (" Dudley JT, Butte AJ. A Quick Guide. PLoS Comput Biol. 2009;5(12).", ("Dudley", "Butte"), 2009),
+        ("Ioannidis JPA. Why Most Findings Are False. PLoS Med. 2005;2.", ("Ioannidis",), 2005),
+        (
+            "Lee A, The Loom Consortium, Wu D, et al. A loom. J Looms 2020;3.",
+            ("Lee", "The Loom Consortium", "Wu", "others"),
+            2020,
+        ),
         (
             "A. Smith, B. Lee et al., \u201cA loom that scales,\u201d J. Looms, vol. 3, 2020.",
             ("Smith", "Lee", "others"),
@@ -238,7 +246,7 @@ def test_an_entry_with_a_shortened_title_is_the_paper_of_its_authors_and_year(
 )
 def test_written_entries_give_authors_and_year(text: str, families: tuple[str, ...], year: int) -> None:
     paper = parse_listed(ListedReference("", text), 1)
-    assert paper.family_names[: len(families)] == families
+    assert paper.family_names == families
     assert paper.year == year
 
 
@@ -250,3 +258,45 @@ def test_a_quotation_has_to_stand_in_the_paper() -> None:
     place = ", in \u201cOn the looms of all the north\u201d; near to sentence 1"
     assert quote_faults(f"\u201cthe looms of the north never rest\u201d [E1]{place}", [source]) == []
     assert quote_faults(f"\u201cthe looms of the north never rest\u201d ([E1]){place}", [source]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("As Lee and Fox point out, looms rest [@lee2019].", ["name-differs"]),
+        ("As Lee and Wu point out, looms rest [@lee2019].", []),
+        ("As Lee and Ek point out, looms rest, which Lee and Wu deny [@lee2019].", []),
+        ("In 2015, Lee and Wu showed that looms rest [@lee2019].", ["year-differs"]),
+        ("In their review of 2019, Lee and Wu showed that looms rest [@lee2019].", []),
+        ("Lee and colleagues argued in 2009 that looms rest [@lee2019].", ["year-differs"]),
+        ("Lee and Wu compared the looms of 2009 with those of today [@lee2019].", []),
+        ("Nagy and colleagues showed in four mills that looms rest [@lee2019].", ["name-differs"]),
+        ("Berg and colleagues showed in four mills that looms rest [@lee2019].", []),
+        ("Ek and colleagues showed in four mills that looms rest [@lee2019].", []),
+        ("With the data of Nagy and colleagues, @lee2019 showed that looms rest.", ["name-differs"]),
+        ("With the data of Berg and colleagues, @lee2019 showed that looms rest.", []),
+    ],
+)
+def test_authors_and_years_are_those_of_the_cited_paper_or_of_one_it_names(text: str, rules: list[str]) -> None:
+    cited = Paper("lee2019", "Looms", ("Ann Lee", "Di Wu"), 2019, family_names=("Lee", "Wu"))
+    known = [cited, Paper("lee2012", "Weavers", ("Ann Lee", "Bo Ek"), 2012, family_names=("Lee", "Ek"))]
+    known.append(Paper("ek2001", "Mills", ("Bo Ek",), 2001, family_names=("Ek",)))
+    start = text.index("[@" if "[@" in text else "@lee")
+    mark = CitationMark("pandoc", start, start + 10, (CitedWork("lee2019"),), narrative="[@" not in text)
+    sentence = ManuscriptSentence(0, 0, len(text), "", text, (mark,), "")
+    found = name_faults(sentence, text, [cited], known, ["Looms rest. Berg et al. had counted them before."])
+    assert [item["rule"] for item in found] == rules
+
+
+def test_a_number_of_two_digits_is_found_beside_its_words_anywhere_in_the_paper() -> None:
+    near_by = whole_source(Paper("a", "Looms"), "The looms of the north were compared.", "E1")
+    whole = whole_source(Paper("a", "Looms"), "In all, the mean holdout accuracy was 0.68 in the north.", "E1")
+    claim = "In the north the mean accuracy on holdout looms was {} [E1]."
+    assert number_faults(claim.format("0.68"), [near_by], [whole], None) == []
+    assert number_faults(claim.format("0.86"), [near_by], [whole], None) != []
+
+
+def test_a_rate_is_compared_with_its_unit_of_time() -> None:
+    source = whole_source(Paper("a", "Looms"), "Looms rest at a rate of two per minute.", "E1")
+    (found,) = number_faults("Looms rest at a rate of two per second [E1].", [source], [source], None)
+    assert found["rule"] == "unit-differs" and "two per minute" in found["message"]

@@ -315,3 +315,14 @@ async def test_long_passages_are_judged_in_more_calls(scripted: Any, prompts: Pr
 
 async def test_no_pairs_take_no_call(scripted: Any, prompts: PromptLibrary) -> None:
     assert await ChatJudge(scripted(), prompts, max_tokens=900).judge([]) == []
+
+
+@pytest.mark.parametrize(("opens", "count", "does"), [(True, 3, "weighs"), (True, 2, "cites"), (False, 3, "cites")])
+async def test_the_opening_of_a_paragraph_that_cites_several_passages_sums_them_up(
+    scripted: Any, prompts: PromptLibrary, make_source: Any, opens: bool, count: int, does: str
+) -> None:
+    caller = scripted(*["no answer"] * 4)
+    sources = [make_source(f"E{number}") for number in range(1, count + 1)]
+    opening = CitedClaim("Degree mattered on graphs of three kinds [E1] [E2] [E3].", tuple(sources), opens=opens)
+    await ChatJudge(caller, prompts, max_tokens=900).judge([opening])
+    assert f"P1, {does} passages" in str(caller.asked[0][-1].content)
