@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -78,6 +78,12 @@ async def atry_choice(session: Session, choice: ModelChoice) -> None:
         f"{role}{name.removeprefix(choice.role)}": value for name, value in choice.values(session.settings).items()
     }
     await _try(session.settings.with_own(values, FLAG), role)
+
+
+async def alist_models(session: Session, choice: ModelChoice) -> list[str]:
+    """The chat models that the address of a choice lists with its key; empty if it does not say."""
+    url, key = list(replace(choice, model=EXTRACTIVE).values(session.settings).values())[1:]
+    return list(chat_models(await list_models(url, key)))
 
 
 @threaded

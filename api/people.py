@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import BoundedSemaphore
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import ConfigurationError, InputError
 from ..stores.accounts import LIFETIMES, RIGHTS, Accounts, Person, Role, Scope, Secret, SecretKind
 from ..stores.home import Home
+from ..stores.run_register import EVERYBODY as EVERYBODY
 from ..stores.tables import PERSON, acting
 from .messages import install_hint
 
@@ -37,10 +38,12 @@ def invite(home: Home, name: str, role: Role) -> str:
 
     All runs and conversations of before are those of the first account.
     """
-    home.require_library()
+    home.require_place()
     home.prepare()
     _hasher()  # a server without it could let nobody in
     with _new_account(home, role) as accounts:
+        if not home.exists():  # a new home: people come before the papers
+            home.open_library().close()
         return accounts.invite(name, role)
 
 
@@ -91,6 +94,24 @@ def with_password(accounts: Accounts, name: str, password: str) -> Person:
 def owned_runs(home: Home) -> list[str] | None:
     """The ids of all that the person who acts paid for; None without accounts. Blocks."""
     return home.runs().owned(person) if (person := acting.get()) else None
+
+
+def share(home: Home, thread_id: str, readers: Collection[str]) -> list[str]:
+    """Let these people, or `EVERYBODY`, read a conversation, and nobody else; returns their names. Blocks.
+
+    Raises `AccountError` for somebody who has no account.
+    """
+    accounts, names = home.accounts(), set(readers)
+    chosen = {EVERYBODY} if EVERYBODY in names else {accounts.get(name).name for name in names} - {acting.get()}
+    home.conversations().share(thread_id, sorted(chosen))
+    return sorted(chosen)
+
+
+def sharing_owner(home: Home, thread_id: str) -> str:
+    """Who shares a conversation with the person who acts; empty if it is their own, or not for them. Blocks."""
+    person = acting.get()
+    owner = home.conversations().sharing_owner(thread_id, person) if person else ""
+    return owner if owner and home.accounts().find(owner) else ""  # what somebody had who was removed stays unseen
 
 
 @cache

@@ -159,6 +159,9 @@ async def choose(
         if not may_change(state):
             raise ServerError(403, "Only the owner of this server may change its models.", help=_NOT_OWNER)
         if act == "test" and not model.strip():
+            if offered := await model_setup.alist_models(state.session, choice):
+                listed = f"The server answers. Choose one of its models: {', '.join(offered[:20])}."
+                return await _settings_page(request, state, {**entered, "said": listed, "offered": offered})
             raise ServerError(422, "Model is empty: there is nothing to test.", help="Give the name of a model.")
         if model.strip():
             await model_setup.atry_choice(state.session, choice)
