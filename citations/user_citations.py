@@ -19,7 +19,7 @@ from ..documents.blocks import field_blocks
 from ..documents.marker_escaping import as_text, as_written
 from ..experiment import Experiment, SectionKind
 from ..plurals import counted
-from ..roles.extractive.section_outlines import failed_statement
+from ..roles.extractive.section_outlines import failure_statement
 from ..section_kinds import SECTIONS
 from ..settings.config import CitationStyle
 from ..text.sentences import replace_spans, sentence_spans
@@ -114,7 +114,7 @@ def insert_user_statements(
         else:
             paragraphs[place] = f"{paragraphs[place].rstrip()} {words}"
         text = "\n\n".join(paragraphs)
-    failed = failed_statement(kind, experiment)
+    failed = failure_statement(kind, experiment)
     return text if not failed or plain_wording(failed) in existing else f"{failed}\n\n{text}"
 
 

@@ -369,7 +369,7 @@ async def sentence_tools(run_id: str, position: int, request: Request, state: St
     edit, checked = section.edits.get(position), None
     if edit is None or edit.checked.get("verdict"):
         found = [item for item in current.sentences if item["position"] == position]
-        checked = {**run_texts.unchecked(position), **(edit.checked if edit else found[0])}
+        checked = {**run_texts.unchecked_record(position), **(edit.checked if edit else found[0])}
     context = {
         "text": current.shown(position),
         "checked": checked,
