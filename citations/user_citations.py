@@ -314,8 +314,10 @@ class CitableEvidence:
         if cited := [item.id for item in own if item.id in before]:
             return cited
         said = set(_WORD.findall(words.casefold())) - STOP_WORDS
+        ranked = sorted(own, key=lambda item: (-len(said & self._words[item.id]), item.id))
+        return [item.id for item in ranked[:_MOST]]
 
-        def shared(item: Evidence) -> int:
-            return len(said.intersection(_WORD.findall(f"{item.quote} {item.summary}".casefold())))
-
-        return [item.id for item in sorted(own, key=lambda item: (-shared(item), item.id))[:_MOST]]
+    @cached_property
+    def _words(self) -> dict[str, set[str]]:
+        """The words of each evidence, which are compared with many sentences."""
+        return {item.id: set(_WORD.findall(f"{item.quote} {item.summary}".casefold())) for item in self.evidence}
