@@ -253,7 +253,7 @@ def save(
     notices = [
         *(edit_lost_warning(_read_run_id(path)) for path in of_runs),
         *replace(free, kept=tuple(path for path in free.kept if path not in of_runs)).notices(),
-        *([f"Kept from an earlier run: {', '.join(old)}."] if old else []),
+        *([f"{', '.join(old)}: kept from an earlier run."] if old else []),
         *unshown_figures(files.figures, free.stem, ["md", *made]),
     ]
     whole: StoredRecord = {**files.record, "warnings": list(dict.fromkeys([*notices, *record["warnings"]]))}

@@ -106,7 +106,7 @@ def test_it_is_printed_and_written_with_its_picture(
 ) -> None:
     done = citeloom("agree", CLAIM, "--out", tmp_path / "out", "--format", "html,svg,docx", "--home", home, **chat)
     assert done.code == 0, done.err
-    assert "1 for, 1 against; 1 read without a result on it" in done.err and "Silent: " in done.err
+    assert "1 for, 1 against; 1 read without a result on the claim" in done.err and "Silent: " in done.err
     assert "against" in done.out and "of five" in done.out
     files = {path.suffix: path for path in (tmp_path / "out").iterdir()}
     assert set(files) == {".md", ".json", ".html", ".svg", ".docx"}
@@ -172,7 +172,7 @@ def test_a_survey_needs_a_judge(citeloom: Citeloom, home: Path, server: FakeOpen
     ("arguments", "said"),
     [
         (("--papers", "okafor2022ensemble,varga2021calibration"), "okafor2022ensembles"),
-        (("--papers", "okafor2022ensembles"), "alone"),
+        (("--papers", "okafor2022ensembles"), "single paper"),
         (("--topic", "?!"), "nothing to look for"),
     ],
     ids=["unknown key", "one paper", "no words"],

@@ -122,7 +122,7 @@ def test_a_format_that_is_not_of_this_run_is_named(write: Any, tmp_path: Path, m
     assert names(done) == {f"discussion.{kind}" for kind in ALL}
     assert (out / "discussion.docx").read_text("utf-8") == MINE
     (line,) = notes(done)
-    assert "discussion.docx, discussion.html are not of this run" in line
+    assert "discussion.docx, discussion.html: kept from an earlier run" in line
 
 
 @pytest.mark.parametrize("stop_before", [*(pytest.param(place, marks=pytest.mark.long) for place in (1, 2, 3)), 4])

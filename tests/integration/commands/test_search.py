@@ -68,24 +68,24 @@ def test_nothing_found_is_said(citeloom: Citeloom, home: Path) -> None:
     none = citeloom("--home", home, "find", "zyzzyva", "--fulltext")
     assert none.code == 0 and "No paper matches." in none.err and none.out == ""
     behind = citeloom("--home", home, "find", "temperature", "--fulltext", "--page", "9")
-    assert "There is no page 9: 2 papers in all" in behind.err and behind.out == ""
+    assert "There is no page 9: 2 papers in total" in behind.err and behind.out == ""
 
 
 @pytest.mark.parametrize("query", ["xqzv blorf wibble", "price of crude oil", "medieval church music"])
 def test_a_query_that_nothing_is_near_to_is_told_apart(citeloom: Citeloom, home: Path, query: str) -> None:
     passages = citeloom("--home", home, "search", query)
-    assert passages.code == 0 and "Nothing near" in passages.err
+    assert passages.code == 0 and "No passage matches" in passages.err
     assert not any(record["near"] for record in citeloom("--home", home, "search", query, "--json").json)
     papers = citeloom("--home", home, "find", query)
-    assert papers.code == 0 and "Nothing near" in papers.err and papers.out == ""
+    assert papers.code == 0 and "No summary or note matches" in papers.err and papers.out == ""
     assert citeloom("--home", home, "find", query, "--json").json == {"papers": [], "total": 0, "next_page": None}
 
 
 @pytest.mark.parametrize("query", ["seeds", "calibration of wearers", "Do ensembles give better probabilities?"])
 def test_a_query_that_papers_answer_is_not(citeloom: Citeloom, home: Path, query: str) -> None:
-    assert "Nothing near" not in citeloom("--home", home, "search", query).err
+    assert "No passage matches" not in citeloom("--home", home, "search", query).err
     found = citeloom("--home", home, "find", query)
-    assert "Nothing near" not in found.err and found.out
+    assert "No summary or note matches" not in found.err and found.out
 
 
 def test_a_narrow_terminal_has_room_for_the_sentence(

@@ -161,9 +161,9 @@ def test_what_cannot_be_written_is_one_line_and_touches_nothing(
         assert done.code == 2 and "main.tex" in done.err and contents(broken) == before
     assert citeloom("sync-tex", tmp_path / "none", "--home", home).code == 2
     assert citeloom("sync-tex", _project(tmp_path / "empty"), "--home", home).code == 2
-    foreign = _project(tmp_path / "foreign", b"% citeloom:begin discussion-0 discussion\n% citeloom:end\n")
+    foreign = _project(tmp_path / "foreign", b"% citeloom:begin discussion-none discussion\n% citeloom:end\n")
     done = citeloom("sync-tex", foreign, "--home", home)
-    assert done.code == 4 and "There is no run 'discussion-0'" in done.err
+    assert done.code == 4 and "There is no run 'discussion-none'" in done.err
 
 
 def test_two_at_once_write_one_region(home: Path, run: str, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_refused_items_have_exit_code_4(citeloom: Citeloom, home: Path, zotero: 
     [
         (["--collection", "Thesis"], "Error: --collection Thesis: Zotero has no such collection. There is none."),
         (["--group", "Weaver"], "Error: --group Weaver: Zotero has no such group. Did you mean 'Weavers'?"),
-        (["--watch", "--dry-run"], "Error: --watch and --dry-run exclude each other."),
+        (["--watch", "--dry-run"], "Error: --watch and --dry-run cannot be combined."),
     ],
 )
 def test_wrong_options_change_nothing(
