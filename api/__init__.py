@@ -6,12 +6,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # what no other topic imports; type checkers find the others without
+if TYPE_CHECKING:  # topics that no other topic imports; type checkers find the rest by themselves
     from . import early_loading, model_setup, people, remembering, shown_texts
 else:
 
     def __getattr__(name: str) -> ModuleType:
-        """A topic, loaded when it is first used: no command waits for what only another needs."""
+        """Load a topic on first use, so that no command waits for imports that only another needs."""
         topic = f"{__name__}.{name}"
         try:
             if not name.startswith("_"):

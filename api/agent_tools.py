@@ -1,4 +1,4 @@
-"""What agents do with a library: a function per tool, over MCP and as LangChain tools; agents read its docstring."""
+"""The tools of agents, over MCP and as LangChain tools: one function each, whose docstring the agents read."""
 
 from __future__ import annotations
 
@@ -75,9 +75,7 @@ async def search_evidence(
 
 async def search_papers(
     session: Session,
-    query: Annotated[
-        str, Field(min_length=1, max_length=2000, description="Words of the papers, or what they are about.")
-    ],
+    query: Annotated[str, Field(min_length=1, max_length=2000, description="Words in the papers, or their subject.")],
     by: Annotated[
         Literal["text", "summary"],
         Field(description="text: papers whose full text has the words; summary: papers that are about the query."),
@@ -93,8 +91,8 @@ async def search_papers(
 async def check_claim(
     session: Session,
     claim: Annotated[str, Field(min_length=1, max_length=4000, description="One sentence, without citations.")],
-    papers: Annotated[Keys, Field(description="Keys of the papers it cites; empty: which papers say it.")] = [],  # noqa: B006
-    context: Annotated[str, Field(max_length=4000, description="The sentence before it, if it needs that.")] = "",
+    papers: Annotated[Keys, Field(description="Keys of the papers it cites; empty to search all papers.")] = [],  # noqa: B006
+    context: Annotated[str, Field(max_length=4000, description="The sentence before it, if it depends on it.")] = "",
 ) -> ClaimRecord:
     """Check one sentence against papers of the user's library: supported, overstated, contradicted, not_found,
     indirect, or unjudged without a chat model, with the words that decide.
@@ -109,11 +107,13 @@ async def check_text(
     session: Session,
     text: Annotated[str, Field(min_length=1, max_length=400_000, description="The user's own text.")],
     format: Annotated[Literal["md", "tex", "typ"], Field(description="Markdown, LaTeX or Typst.")] = "md",
-    bib: Annotated[str, Field(max_length=2_000_000, description="Its .bib; else its keys are the library's.")] = "",
+    bib: Annotated[
+        str, Field(max_length=2_000_000, description="Its .bib; empty if it cites the library's keys.")
+    ] = "",
     max_calls: Annotated[int | None, Field(ge=1, description="Limit on model requests.")] = None,
 ) -> RemarkedText:
-    """Check the user's text: citations, numbers, references, and sentences that need a citation. Gives only what
-    needs attention. The text is not changed.
+    """Check the user's text: citations, numbers, references, and sentences that need a citation. Returns only what
+    needs attention; the text is not changed.
 
     May take minutes and cost the user money; a second check costs only what changed.
     """
@@ -122,11 +122,11 @@ async def check_text(
 
 
 async def library_status(session: Session) -> LibraryStatus:
-    """How many papers and passages the library holds, from which years, and what is wrong with it."""
+    """Return how many papers and passages the library holds, from which years, and its problems."""
     return await alibrary_status(session)
 
 
-# With titles, and whether they are free.
+# Each with its title, and whether it is free.
 AGENT_TOOLS: Final[tuple[tuple[Call, str, bool], ...]] = (
     (search_evidence, "Search passages", True),
     (search_papers, "Search papers", True),
@@ -141,12 +141,12 @@ async def get_context_window(
     chunk_id: Annotated[str, Field(min_length=1, max_length=500, description="Id of a passage, as a search gives it.")],
     window: Annotated[int, Field(ge=1, le=10, description="Number of passages on either side.")] = 1,
 ) -> PassageWindow:
-    """Read the passages before and after one that search_evidence or search_papers gave. Free and fast."""
+    """Read the passages before and after one that search_evidence or search_papers returned. Free and fast."""
     return await apassage_window(session, chunk_id, window)
 
 
 async def get_table(session: Session, table_id: Annotated[str, Field(min_length=1, max_length=200)]) -> TableRecord:
-    """A table by its id or a prefix of it: every cell with its words, status and revision. Free and fast."""
+    """Get a table by its id or a prefix of it: every cell with its words, status and revision. Free and fast."""
     return cast("TableRecord", await aload_table(session, table_id))
 
 
@@ -156,7 +156,7 @@ async def research(
     options: QuestionOptions,
     limits: TextOptions,
 ) -> tuple[str, AnswerRecord]:
-    """Answer a question from the user's papers alone, each cited sentence checked against the words that it rests on.
+    """Answer a question from the user's papers alone; each cited sentence is checked against its source.
 
     Takes a minute or more and may cost the user money; the same question again is free.
     """
@@ -194,7 +194,7 @@ async def agree(
 
 
 def with_fields(call: Call) -> Call:
-    """A tool that takes the fields of its groups of options."""
+    """Return the tool with the fields of its option groups as its parameters."""
 
     def arguments(group: type) -> Iterator[inspect.Parameter]:
         types = get_type_hints(group, include_extras=True)
@@ -207,7 +207,7 @@ def with_fields(call: Call) -> Call:
 
 
 def describe_arguments(name: str, error: ValidationError, known: list[str]) -> str:
-    """One line on the wrong arguments of a tool."""
+    """Describe a tool's invalid arguments in one line."""
     wrong = "; ".join(
         f"{field_path(item['loc']) or 'arguments'}: {describe_invalid(item, show=True)}" for item in error.errors()
     )
@@ -215,14 +215,14 @@ def describe_arguments(name: str, error: ValidationError, known: list[str]) -> s
 
 
 def langchain_tools(library: Session) -> list[StructuredTool]:
-    """An open library as LangChain tools, for `bind_tools`, `ToolNode`, or any agent: sync and async.
+    """Return an open library's tools for LangChain: `bind_tools`, `ToolNode`, or any agent, sync and async.
 
-    Each answers with text for the model and, as artifact, the record (`api/results.py`); mistakes are answers, too, in
-    one line with the remedy. Raises `ArgumentError` if `library` is not an open library.
+    Each returns text for the model and, as artifact, the record (`api/results.py`); errors are returned as one line
+    with the remedy. Raises `ArgumentError` if `library` is not an open library.
     """
     require_open(library)
-    longer = (get_context_window, get_table, research, make_table, agree)
-    calls = (*(call for call, _, _ in AGENT_TOOLS), *longer)
+    more_tools = (get_context_window, get_table, research, make_table, agree)
+    calls = (*(call for call, _, _ in AGENT_TOOLS), *more_tools)
     return [_langchain_tool(library, with_fields(call)) for call in calls]
 
 

@@ -64,7 +64,7 @@ def require_writable(session: Session) -> None:
 
 
 def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[Format, ...]:
-    """The formats to write besides Markdown; raises `ArgumentError` for an unknown one, or for any without `out`."""
+    """Return the formats to write besides Markdown; raises `ArgumentError` if one is unknown or `out` is missing."""
     from ..citations.export.pandoc_formats import FORMATS
 
     names = [name for name in ((given,) if isinstance(given, str) else given) if name != "md"]
@@ -72,13 +72,13 @@ def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[F
     if out is None and given:
         raise ArgumentError(
             "formats: files are written only if out is given.",
-            help="Give it as out (--out FOLDER on the command line).",
+            help="Give a folder as `out` (--out FOLDER on the command line).",
         )
     return wanted
 
 
 def word_options(given: Mapping[str, Any]) -> WordOptions:
-    """How Word and LibreOffice files are written; raises `ArgumentError`."""
+    """Read the options for Word and LibreOffice files; raises `ArgumentError`."""
     if (citations := given.get("citations")) is not None:
         require_choice("citations", citations, CitationFields)
     reference = given.get("reference_doc")
@@ -95,21 +95,21 @@ def require_choice(what: str, given: object, literal: Any) -> None:
 
 
 def one_or_more(given: Sequence[Item] | Item | None) -> tuple[Item, ...]:
-    """Convert to a list: one value becomes a list of one, None an empty list."""
+    """Convert to a tuple: a single value becomes a tuple of one, None an empty tuple."""
     if given is None:
         return ()
     single = isinstance(given, str | bytes | Path) or not isinstance(given, Collection)
     return (given,) if single else tuple(given)  # type: ignore[return-value, arg-type]  # `single` was checked
 
 
-def at_least_one(what: str, given: int) -> None:
+def require_positive(what: str, given: int) -> None:
     """Raise `ArgumentError` unless `given` is an integer of at least 1."""
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise ArgumentError(f"{what}: expected an integer of at least 1, got {given!r:.60}.")
 
 
 def one_of(what: str, given: object, values: Sequence[Item], *others: str) -> Item:
-    """Return the given value if it is one of `values`; else raise an `ArgumentError` that lists them after `others`."""
+    """Return `given` if it is one of `values`; else raise an `ArgumentError` that lists `others` and `values`."""
     for value in values:
         if value == given:
             return value

@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 def threaded(call: Callable[Parameters, Result]) -> Callable[Parameters, Coroutine[Any, Any, Result]]:
-    """Return an async version of a call that blocks; it runs in a thread, whose programs end if it is cancelled."""
+    """Return an async version of a blocking call, run in a thread; if cancelled, programs that it started are ended."""
 
     @functools.wraps(call)
     async def threaded_call(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
@@ -27,7 +27,7 @@ def threaded(call: Callable[Parameters, Result]) -> Callable[Parameters, Corouti
 
 
 def blocking(call: Callable[Parameters, Coroutine[Any, Any, Result]]) -> Callable[Parameters, Result]:
-    """A blocking version of an async call, named without "a"; raises `ConfigurationError` in a running event loop."""
+    """Return a blocking version of an async call, named without "a"; raises `ConfigurationError` in an event loop."""
 
     @functools.wraps(call)
     def twin(*args: Parameters.args, **options: Parameters.kwargs) -> Result:

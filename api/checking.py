@@ -1,4 +1,4 @@
-"""Checks a user's own text, or single claims, against the papers that they cite and the whole library."""
+"""Checks the user's text, or single claims, against the papers that they cite and the whole library."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from ..claims.text_check import (
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..experiment import Experiment, load_experiment
-from ..graph.prompt_fitting import fitted
+from ..graph.prompt_fitting import run_fitted
 from ..graph.session import Session
 from ..metadata.services import open_services, service_hosts
 from ..models.concurrency import gather_all
@@ -67,7 +67,7 @@ from ..stores.tables import own_id
 from ..text.sentences import replace_spans
 from ..tools.retrieval import Retrieval
 from ..tools.scope import require_words
-from .arguments import ArgumentError, at_least_one, require_writable
+from .arguments import ArgumentError, require_positive, require_writable
 from .blocking import blocking
 from .citing import WORD_WEIGHT, ReadText
 
@@ -85,8 +85,8 @@ async def acheck_claims(
     """Compare claims with papers or given passages; returns each claim's label, words and passages.
 
     Args:
-        claims: sentences, or records of `ClaimInput` with the cited `papers` or `passages` to compare with; a sentence
-            alone is compared with the passages nearest to it in the whole library.
+        claims: sentences, or `ClaimInput` records that name the `papers` or `passages` to compare with; a bare sentence
+            is compared with the passages nearest to it in the whole library.
         judge: whether a model judges; if not, the passages are returned, best first, and every label is "unjudged".
         most: passages per cited paper.
         fresh: judge again, without reusing answers.
@@ -94,11 +94,11 @@ async def acheck_claims(
     Raises `InputError` for an unknown key, and `PausedError` when a budget is reached or the endpoint is lost.
     """
     require_writable(session)
-    at_least_one("most", most)
+    require_positive("most", most)
     asked: list[ClaimInput] = [{"claim": item} if isinstance(item, str) else item for item in claims]
     for number, item in enumerate(asked):
         if not str(item.get("claim") or "").strip():
-            raise ArgumentError(f"claims[{number}].claim: is empty.", help="Give the sentence to check.")
+            raise ArgumentError(f"claims[{number}].claim is empty.", help="Give the sentence to check.")
         require_words(item["claim"])
         for key in item.get("papers") or ():
             await asyncio.to_thread(session.library.paper, key)
@@ -107,7 +107,7 @@ async def acheck_claims(
 
     async def work() -> list[ClaimRecord]:
         checker = await claim_checker(session, run, progress, most, judge=judge)
-        passages = await gather_all(_passages(checker, item) for item in asked)
+        passages = await gather_all(_find_passages(checker, item) for item in asked)
         judged = await checker.judge_claims(
             [
                 checker.claim(item["claim"].strip(), (item.get("context") or "").strip(), found)
@@ -117,7 +117,7 @@ async def acheck_claims(
         return [_claim_record(item, claim) for item, claim in zip(asked, judged, strict=True)]
 
     with session.run(run, fresh=fresh):
-        records = await fitted(session, run, work)
+        records = await run_fitted(session, run, work)
     return {
         "claims": records,
         "judged": sum(record["label"] != "unjudged" for record in records),
@@ -147,12 +147,12 @@ async def acheck_text(
 
     Args:
         file: the text: `.tex`, `.md`, `.qmd`, `.org`, `.docx`, `.typ` or `.pdf`.
-        experiment: the `exp.json`, or what it holds, whose numbers the text may state without a source.
+        experiment: the `exp.json`, or its content, whose numbers the text may state without a source.
         bib: the bibliography, if the text does not name it.
-        only: parts to check, of `claims`, `uncited`, `numbers` and `references`; all if omitted.
+        only: the parts to check: `claims`, `uncited`, `numbers`, `references`; all if omitted.
         max_calls: limit on model requests; beyond it, sentences stay unjudged, and the same call resumes later.
         fresh: judge again, without reusing answers.
-        look_up: ask metadata services whether the entries that the library lacks exist.
+        look_up: ask metadata services whether references that are not in the library exist.
         out: folder for the files in `formats`; none are written if omitted.
         formats: `html` (one-file report), `docx` (a copy with comments), `tex` (a copy with notes), `json`, `sarif`.
         force: replace files in `out` that exist already.
@@ -171,7 +171,7 @@ async def acheck_text(
     parts = parts or frozenset(CHECK_PARTS)
     require_writable(session)
     if max_calls is not None:
-        at_least_one("max_calls", max_calls)
+        require_positive("max_calls", max_calls)
         session = session.with_settings(max_calls=max_calls)
     own = (
         experiment if isinstance(experiment, Experiment | None) else await in_thread(load_experiment, Path(experiment))
@@ -191,7 +191,7 @@ async def acheck_text(
 async def acheck_read(
     session: Session, read: ReadText, *, only: Sequence[CheckPart], max_calls: int = 0
 ) -> CheckResult:
-    """Check parts of a text as an editor has it, with at most `max_calls` model requests; without any, no model."""
+    """Check parts of a text open in an editor, with at most `max_calls` model requests; 0 checks without a model."""
     if max_calls:
         session = session.with_settings(max_calls=max_calls)
     return await _check(session, read, frozenset(only), judge=bool(max_calls))
@@ -204,16 +204,16 @@ async def asoften(
     cited: Sequence[tuple[int, int, Sequence[str]]],
     max_calls: int,
 ) -> str:
-    """Have the writer say a sentence of the user's text more carefully, as on the page of a run.
+    """Have the writer word a sentence of the user's text more cautiously.
 
     Args:
         session: the open library.
-        sentence: what a check found for it.
-        words: the sentence as it stands in its file.
-        cited: the spans of the citations in `words`, each with its keys; they stay as they are written.
+        sentence: the result of a check of the sentence.
+        words: the sentence as written in the file.
+        cited: the spans of the citations in `words`, each with its keys; they stay as written.
         max_calls: limit on model requests.
 
-    Raises `NotEditableError` without a chat model or another wording, and `PausedError`.
+    Raises `NotEditableError` without a chat model or if it finds no other wording, and `PausedError`.
     """
     found = {source["key"]: source["passages"][0] for source in sentence["sources"] if source["passages"]}
     passages: list[tuple[str, PassageRecord]] = []
@@ -281,7 +281,7 @@ async def _check(
         }
 
     with session.run(run, fresh=fresh):
-        result = await fitted(session, run, work)
+        result = await run_fitted(session, run, work)
     result["usage"] = await session.usage(run)
     return result
 
@@ -327,7 +327,7 @@ check_text = blocking(acheck_text)
 async def claim_checker(
     session: Session, run: str, progress: Progress, most: int = MOST_PASSAGES, *, judge: bool = True
 ) -> ClaimChecker:
-    """What compares claims with papers, on the account of a run; without a judge if none is configured or wanted."""
+    """Return a checker of claims billed to `run`, without a judge if none is configured or wanted."""
     role = (await session.roles_of(run)).claims if judge and "judge" not in session.extractive else None
     settings = session.settings
     prompts = [session.prompts[name].body for name in _PROMPTS]
@@ -338,7 +338,7 @@ async def claim_checker(
     return ClaimChecker(session.library, role, memory, progress, options, most)
 
 
-async def _passages(checker: ClaimChecker, item: ClaimInput) -> list[ClaimPassage]:
+async def _find_passages(checker: ClaimChecker, item: ClaimInput) -> list[ClaimPassage]:
     text = " ".join(item["claim"].replace(OWN_MARK, " ").replace(OTHER_MARK, " ").split())
     before = (item.get("context") or "").strip()
     if "passages" in item:
@@ -366,5 +366,5 @@ def _claim_record(item: ClaimInput, claim: JudgedClaim) -> ClaimRecord:
 def _budget_warning(progress: Progress) -> list[str]:
     if not progress.stopped:
         return []
-    rest = "the other sentences were not judged. The same check with a higher limit resumes."
+    rest = "the other sentences were not judged. Repeat the check with a higher limit to resume it."
     return [f"{progress.stopped.rstrip('.')}; {rest}"]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def short_answer(record: Mapping[str, Any]) -> AnswerRecord:
-    """A finished run's answer, without the fields that only files and pages need."""
+    """Return a finished run's answer without the fields that only files and pages need."""
     from .results import CheckedCitation, CitedSource
 
     answer = {
@@ -64,7 +64,7 @@ class Conversation(nullcontext["Conversation"]):
         library: an open library.
         thread_id: id of an existing conversation, or a prefix of it; omit it for a new conversation.
 
-    Raises `UnknownConversationError` if no conversation has this id. It needs no closing; `with` is optional.
+    Raises `UnknownConversationError` if no conversation has this id. `with` is optional; nothing needs closing.
     """
 
     def __init__(self, session: Session, thread_id: str | None = None) -> None:
@@ -99,7 +99,7 @@ class Conversation(nullcontext["Conversation"]):
         return await self._take(question, "question" if alone else "follow-up", on_event, keys)
 
     async def aimprove(self, feedback: str, *, on_event: OnEvent | None = None) -> ResultRecord:
-        """Rewrite the last answer by feedback; raises `NothingToImproveError` without one, else as `aask`."""
+        """Rewrite the last answer following feedback; raises `NothingToImproveError` without one, else as `aask`."""
         return await self._take(feedback, "improve", on_event)
 
     def stream(self, question: str, *, alone: bool = False) -> AsyncGenerator[Event, None]:

@@ -1,4 +1,4 @@
-"""Checks a command's words and begins to load models, before the command imports the stores."""
+"""Begins to load models before a command imports the stores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..tools.scope import plain_question as plain_question, require_words as req
 def load_early(settings: Settings, purpose: Literal["search", "answer"]) -> None:
     """Begin to load the bundled models that a search, or an answer without a chat model, will use.
 
-    Two threads that import take turns, so the libraries are imported first; then the weights load beside all else.
+    Importing in two threads is no faster, so the libraries are imported first; the weights then load in the background.
     """
     local = settings.embedding_model == LOCAL_EMBEDDING and settings.retrieval_mode != "bm25"
     extractive = purpose == "answer" and settings.chat_model == EXTRACTIVE
@@ -32,6 +32,6 @@ def load_early(settings: Settings, purpose: Literal["search", "answer"]) -> None
 
                 read_style(None)
 
-    with suppress(ImportError):  # which the search itself reports
+    with suppress(ImportError):  # the search itself reports it
         import_runtime()
     threading.Thread(target=load, name="citeloom-early").start()

@@ -1,4 +1,4 @@
-"""Evidence tables: `table`, `agree` on one claim, and `contradictions` over a topic; all are stored and continued."""
+"""Makes evidence tables: `table`, `agree` on a claim, `contradictions` on a topic; all are stored and resumable."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ..evidence_tables.cells import (
     agreement_columns,
     agreement_lines,
     agreement_record,
-    cell_text,
     claim_needs,
+    column_summary_lines,
     disagreements,
+    format_cell,
     is_stance,
     parse_columns,
     stance_column,
     stances,
     study_name,
-    sum_lines,
 )
 from ..evidence_tables.extraction import Decision, own_window
 from ..evidence_tables.stored_tables import (
@@ -51,7 +51,7 @@ from ..stores.home import written_files
 from ..stores.tables import own_id
 from ..tools.paper_cards import keys_to_screen, make_cards
 from ..tools.scope import Scope, plain_question
-from .arguments import at_least_one, one_or_more, require_choice, require_writable
+from .arguments import one_or_more, require_choice, require_positive, require_writable
 from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
@@ -70,15 +70,14 @@ async def amake_table(
     """Make or complete the table that answers a question; returns the JSON of `table --json`.
 
     Every paper in scope is screened by its card; those that may belong are read, and every cell holds the words it
-    rests on. The same question continues its table: only rows of new or changed papers, and cells of new or changed
-    columns, are read.
+    rests on. Asking the same question again continues its table: only new or changed papers and columns are read.
 
     Args:
         question: what the rows are ("trials of aspirin for migraine") or a question about papers.
         columns: what to extract from each study, such as "n", "effect:number[%]" or "blinded:yes/no"; the model
             proposes them if omitted.
         papers: keys of the papers in scope, all if omitted.
-        experiment: the `exp.json` of the user's own study, which gets a row ("this study") after the papers'.
+        experiment: the `exp.json` of the user's own study, which gets the last row ("this study").
         on_progress: called with one line about each step.
 
     Raises `InputError`, and `PausedError` when a budget is reached or the endpoint is lost; repeat the call to resume.
@@ -105,8 +104,8 @@ async def complete_table(
     claims: Callable[[Sequence[TableColumn]], Sequence[str]] = lambda _: (),
     own: Window | None = None,
 ) -> dict[str, Any]:
-    """Make or complete a table, as `fill_table` does, with a budget and costs of its own; returns its JSON."""
-    from ..graph.nodes.tabulate import fill_table  # half a second, which a list of tables need not wait for
+    """Make or complete a table with `fill_table`, billed to the table's own run; returns its JSON."""
+    from ..graph.nodes.tabulate import fill_table  # takes half a second, not needed for lists
 
     require_writable(session)
     scope = await asyncio.to_thread(Scope.within, session.library, table.plan["papers"])
@@ -125,7 +124,7 @@ def asave_table(
 ) -> dict[str, Any]:
     """Write a stored table as `.md`, `.json` and the given formats; returns its JSON with `files`.
 
-    Files that a person edited are kept, unless `force`. Raises `InputError`, and `ExportError` if pandoc fails.
+    Edited files are kept unless `force` is given. Raises `InputError`, and `ExportError` if pandoc fails.
     """
     for name in one_or_more(formats):
         require_choice("format", name, TableFormat)
@@ -144,20 +143,20 @@ def asave_table(
 
 @threaded
 def arender_table(session: Session, table_id: str, target: TableFormat) -> tuple[str, bytes]:
-    """Return the file name and the content of a stored table in a format; raises as `asave_table` does."""
+    """Return the file name and content of a stored table in a format; raises what `asave_table` raises."""
     table = _load(session.library, session.home.evidence_tables(), table_id)
     return f"{slug(table['question'])}.{target}", render_table(table, target)
 
 
 @threaded
 def aload_table(session: Session, table_id: str) -> dict[str, Any]:
-    """The JSON of a stored table; raises `UnknownTableError`."""
+    """Return the JSON of a stored table; raises `UnknownTableError`."""
     return _load(session.library, session.home.evidence_tables(), table_id)
 
 
 @threaded
 def load_table_named(session: Session, name: str, *, shown: bool) -> GivenTable:
-    """The table of this id or title, as a text may cite it; raises `UnknownTableError`."""
+    """Return the table with this id or title in the form that a text cites; raises `UnknownTableError`."""
     register = session.home.evidence_tables()
     return give_table(
         _load(session.library, register, find_table(register, name).table_id), session.library, shown=shown
@@ -188,7 +187,7 @@ def aedit_cell(
 
 @threaded
 def alist_tables(session: Session) -> list[StoredTable]:
-    """All stored tables, the latest first."""
+    """Return all stored tables, the latest first."""
     return session.home.evidence_tables().all()
 
 
@@ -203,7 +202,7 @@ def adelete_table(session: Session, table_id: str) -> None:
     register.delete(register.get(table_id).table_id)
 
 
-_CARDS: Final = 120  # papers whose cards a survey's claims are taken from, the nearest to its topic
+_CARDS: Final = 120  # papers nearest to a survey's topic, from whose cards its claims are taken
 _ANY_TOPIC: Final = "what papers find"  # the topic of a survey without one
 
 
@@ -214,7 +213,7 @@ class NoComparerError(ConfigurationError):
 
 
 def id_of_agreement(claim: str, papers: Sequence[str]) -> str:
-    """The id of the table that says who agrees with a claim."""
+    """The id of the table in which `agree` stores its result."""
     return id_of_table(claim, papers, "agree")
 
 
@@ -227,9 +226,9 @@ async def aagree(
 ) -> dict[str, Any]:
     """Find out which papers are for a claim, against it, or silent; returns the JSON of `agree --json`.
 
-    Every paper in scope is screened by its card, and those that may bear on the claim are read. Each study has its
+    Every paper in scope is screened by its card, and those that may bear on the claim are read. Each study gets its
     stance, the condition under which its result holds, and the words that say so; without a chat model, the sentence
-    nearest to the claim, not judged. What is known is stored as a table, which the same call continues.
+    nearest to the claim, not judged. The result is stored as a table, which repeating the call continues.
 
     Args:
         claim: one sentence, such as "Aspirin relieves migraine better than placebo in adults".
@@ -250,7 +249,7 @@ async def aagree(
 
 
 def agreement_of(table: dict[str, Any]) -> dict[str, Any] | None:
-    """The JSON of `agree` from that of its table; None for another table."""
+    """Convert the JSON of a table to the JSON of `agree`; None if `agree` did not make it."""
     return agreement_record(table) if table["table_id"].startswith("agree-") else None
 
 
@@ -268,7 +267,7 @@ async def acontradictions(
     stance on them, as in `agree`.
 
     Args:
-        topic: what to compare papers on; whatever they find if omitted.
+        topic: the subject on which to compare papers; any subject if omitted.
         papers: keys to compare, all if omitted.
         claims: maximum claims to compare them on.
         on_notice: called with one line about each step.
@@ -277,12 +276,12 @@ async def acontradictions(
     single key, and `PausedError` when a budget is reached or the endpoint is lost; repeat the call to resume.
     """
     require_writable(session)
-    at_least_one("claims", claims)
+    require_positive("claims", claims)
     keys: tuple[str, ...] = one_or_more(papers)
     if "judge" in session.extractive:
         raise NoComparerError("Without a chat model, a claim cannot be distinguished from its contradiction.")
     if len(keys) == 1:
-        raise InputError("One paper alone has nothing to be compared with.", help="Name two or more, or none for all.")
+        raise InputError("A single paper cannot be compared.", help="Name two or more, or none to compare all.")
     about = plain_question(topic) if topic.strip() else _ANY_TOPIC
     scope = await asyncio.to_thread(Scope.within, session.library, keys)
 

@@ -1,4 +1,4 @@
-"""`export`, `verify`, `import` and `sync-tex`: finished texts as files, edited or not, and in LaTeX projects."""
+"""Exports, verifies and imports finished texts as files, and syncs them with LaTeX projects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..graph.session import Session
 from ..plurals import counted
 from ..program import command
 from ..runs.edited_text import editable_text, edited_record, section_of_paper
-from ..runs.imported_text import edited_by_hand, import_sections, new_numbers, read_document, without_entries
+from ..runs.imported_text import import_sections, new_numbers, read_document, remove_entries, replace_by_file
 from ..runs.output_files import ResultFiles, stem_of
 from ..runs.result_record import stored
 from ..runs.sentence_check import load_editable
@@ -63,7 +63,7 @@ def aexport(
 ) -> ExportedFiles:
     """Convert a finished run, or the markdown file of a section or paper, edited or not, to other formats.
 
-    The run's `.json` must be beside a file, and is copied to `out`, where `verify` needs it; no model is called.
+    A file needs its run's `.json` beside it; it is copied to `out` for `verify`. No model is called.
 
     Args:
         session: the open library that the text was written from.
@@ -79,7 +79,7 @@ def aexport(
     document = word_options(options).document()
     wanted = parse_formats(formats, file.parent)
     ordered = [name for name in FORMATS if name in wanted]
-    run, home = _run_of(session, file), session.home
+    run, home = _find_run(session, file), session.home
     if not wanted:
         raise ArgumentError("formats: the file is markdown already.", help=f"Give {', '.join(FORMATS)}.")
     if run.result is None:
@@ -89,13 +89,13 @@ def aexport(
     if file.suffix:
         stem, folder = file.stem, file.parent
         if text.edits:
-            notes = [f"{file} is exported as it is; its run has edits of yours: 'export {run.thread_id}' has them."]
-        text = edited_by_hand(editable_text(run, []), file)
+            notes = [f"{file} is exported as it is; 'export {run.thread_id}' has your edits of the run."]
+        text = replace_by_file(editable_text(run, []), file)
     record = edited_record(text, session, csl)
     target = folder if out is None else Path(out)
     prepare_folder(target)
     made = ResultFiles.of(record, home, stem, document=document)
-    # Elsewhere, `verify` needs the record, which is copied from beside the file, and LaTeX bibliography and figures.
+    # In another folder, `verify` needs a copy of the record, and LaTeX needs the bibliography and figures.
     elsewhere = not file.suffix or target.resolve() != folder.resolve()
     needed = ("bib", *made.image_suffixes) if elsewhere and "tex" in wanted else ()
     kept: dict[str, bytes] = {}
@@ -114,7 +114,7 @@ def aexport(
     if failed and not contents:
         raise failed[0]
     contents |= {name: made.content(name) for name in needed} | kept
-    paths = {name: target / f"{free.stem}.{name}" for name in contents}  # under the very name that the user's file has
+    paths = {name: target / f"{free.stem}.{name}" for name in contents}
     write_files({path: contents[name] for name, path in paths.items()}, written.note)
     files = {name: str(path) for name, path in paths.items()}
     return {
@@ -128,12 +128,12 @@ def aexport(
 def averify(session: Session, file: Path | str) -> dict[str, Any]:
     """Check every citation, quote and number of a result, both in the readable text and in its record.
 
-    Returns `checked`, the counts of the `quotes` and `keys` of citations, of `findings`, cited or not, and of
-    `numbers`; `mismatches`, each a `field` and a `problem`; and `lacks`, counts of unchecked items by reason.
+    Returns `checked` (how many `quotes`, `keys`, `findings` and `numbers`), `mismatches` (each a `field` and a
+    `problem`), and `lacks` (how many items were not checked, by reason).
 
     Args:
         session: the open library that the file was written from.
-        file: a `.json`; or a `.md`, `.tex`, `.docx`, `.odt` or `.html` that has its `.json` beside it.
+        file: a `.json`, or a `.md`, `.tex`, `.docx`, `.odt` or `.html` with its `.json` beside it.
 
     Raises `InputError` for a file that is not a result.
     """
@@ -146,10 +146,10 @@ def averify(session: Session, file: Path | str) -> dict[str, Any]:
     try:
         record: Any = json.loads(place.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{place}: cannot be read as JSON ({' '.join(str(error).split())[:120]}).") from error
+        raise InputError(f"{place} cannot be read as JSON ({' '.join(str(error).split())[:120]}).") from error
     if not is_result(record):
         raise InputError(
-            f"{place}: is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
+            f"{place} is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
         )
     exported = read_exported(file) if file.suffix in EXPORTED_SUFFIXES else None
     with suppress(UnknownRunError):  # the library may not have the run any more
@@ -169,7 +169,7 @@ def averify(session: Session, file: Path | str) -> dict[str, Any]:
 
 
 class TrackedChangesError(InputError):
-    """A document has tracked changes, and it was not said what to do with them."""
+    """A document has tracked changes, and the user has not chosen whether to accept them."""
 
     default_help = "Give --tracked accept or --tracked reject (tracked in Python)."
 
@@ -182,17 +182,16 @@ async def aimport_text(
     tracked: Tracked = "ask",
     content: bytes | None = None,
 ) -> ImportedText:
-    """Take back a text that was exported and edited: it is the user's version of the run from now on.
+    """Import a text that was exported and edited, as the user's version of its run.
 
-    The next export and paper, and the page, have it; the run's own text stays. No model is called.
+    Exports, papers and the page use it from now on; the run's own text is kept. No model is called.
 
     Args:
         session: the open library that the text was written from.
         file: a `.docx`, `.odt`, `.tex` or `.md`.
         run: the id of its run; if omitted, the one that the document names.
         tracked: whether tracked changes are accepted or rejected; `ask` raises `TrackedChangesError` if there are any.
-        content: what the file holds, if it is none of this machine.
-
+        content: the file's content, if the file is not on this machine.
     Raises `InputError` for a file that cannot be read or belongs to no run.
     """
     require_writable(session)
@@ -206,7 +205,7 @@ async def aimport_text(
             await in_thread(read.write_bytes, content)
         document = await in_thread(read_document, read, path, reject=tracked == "reject")
     if document.changes and tracked == "ask":
-        raise TrackedChangesError(f"{path}: has {counted(document.changes, 'tracked change')}.")
+        raise TrackedChangesError(f"{path} has {counted(document.changes, 'tracked change')}.")
     return await in_thread(keep_imported, session, path, document, run)
 
 
@@ -214,9 +213,7 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
     """Store an edited document as the user's version of its run; blocks."""
     thread_id, _, kind = document.mark.partition(" ")
     if not (run_id or thread_id):
-        raise InputError(
-            f"{path}: does not name the run that it is of.", help="Name it with --run ID (see 'runs list')."
-        )
+        raise InputError(f"{path} does not name its run.", help="Name it with --run ID (see 'runs list').")
     home = session.home
     text = load_editable(session.home, run_id or thread_id)
     run = text.run
@@ -236,14 +233,14 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
     title = run.title.split()
     outside = before if before and before.lstrip("# ").split() != title else ""
     references = {item["key"]: item for section in text.sections for item in section.record["references"]}
-    after = "; ".join(without_entries(document.listed, references.values()))
+    after = "; ".join(remove_entries(document.listed, references.values()))
     warnings = [
         *document.notices,
-        *[f"Cited in the document and not evidence of the run, kept as text: {'; '.join(unknown)}."] * bool(unknown),
-        *[f"You had edited what is as the run wrote it again: {'; '.join(reverted)}."] * bool(reverted),
+        *[f"Citations that are not evidence of the run, kept as text: {'; '.join(unknown)}."] * bool(unknown),
+        *[f"Your earlier edits are undone in the document: {'; '.join(reverted)}."] * bool(reverted),
         *[f"Numbers that the run does not have there: {'; '.join(numbers)}."] * bool(numbers),
-        *[f"Stands before the first section and was not taken over: {outside[:300]}"] * bool(outside),
-        *[f"Stands after the references and was not taken over: {after[:300]}"] * bool(after),
+        *[f"Text before the first section was not imported: {outside[:300]}"] * bool(outside),
+        *[f"Text after the references was not imported: {after[:300]}"] * bool(after),
     ]
     return {
         "file": str(path),
@@ -261,13 +258,13 @@ import_text = blocking(aimport_text)
 verify = blocking(averify)
 
 
-def _run_of(session: Session, source: Path) -> RunRecord:
-    """The run with this id, or which wrote a markdown file, as if it had written only that text."""
+def _find_run(session: Session, source: Path) -> RunRecord:
+    """Find the run with this id, or the run that wrote a markdown file, reduced to the file's section."""
     runs = session.home.runs()
     if source.suffix != ".md" or not source.is_file():
         if source.suffix or len(source.parts) > 1:
             help = "Give the .md of a section or a paper, or the id of a run (runs list)."
-            raise InputError(f"{source}: is not a markdown file.", help=help)
+            raise InputError(f"{source} is not a markdown file.", help=help)
         return runs.get(str(source))
     record = _find_record(source)
     try:
@@ -275,14 +272,14 @@ def _run_of(session: Session, source: Path) -> RunRecord:
         thread_id, section = str(origin["thread_id"]), str(origin["section"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"{record}: is not the record of {source.name} ({type(error).__name__}).",
+            f"{record} is not the record of {source.name} ({type(error).__name__}).",
             help="Keep the .json that was written with the .md beside it.",
         ) from error
     return section_of_paper(runs.get(thread_id), section)
 
 
 def _find_record(file: Path) -> Path:
-    """The `.json` that belongs to a file; a numbered one (`paper.2.docx`) may have that of the first."""
+    """Find the `.json` that belongs to a file; for a numbered file (`paper.2.docx`) also without the number."""
     record = file.with_suffix(".json") if file.suffix in EXPORTED_SUFFIXES else file
     if not record.is_file() and Path(file.stem).suffix[1:].isdigit():
         record = file.with_name(f"{Path(file.stem).stem}.json")
@@ -291,15 +288,15 @@ def _find_record(file: Path) -> Path:
         with suppress(InputError):  # it may be a file of a run that a person renamed
             if run := read_document(file, file).mark.partition(" ")[0]:
                 taken, written = f"{command('import')} {quote(str(file))}", f"{command('export')} {quote(run)}"
-                help = f"It is of run {run}: {taken} takes it back, {written} --format docx writes it with its record."
+                help = f"It is from run {run}: {taken} imports it, {written} --format docx writes it with its record."
         raise InputError(
-            f"{file}: is not a result of Citeloom: its record, {file.stem}.json, is not in the same folder.", help=help
+            f"{file} is not a result of Citeloom: its record, {file.stem}.json, is not in the same folder.", help=help
         )
     return record
 
 
 class TexSync(TypedDict):
-    """What became of each region of a LaTeX project, and lines about what was added or could not be done."""
+    """What became of each region of a LaTeX project, and lines on what was added or could not be done."""
 
     folder: str
     regions: list[SyncedRegion]
@@ -317,9 +314,9 @@ async def async_tex(
     Args:
         session: the open library that the runs were written from.
         folder: the project, such as a git clone from Overleaf.
-        runs: ids of sections or papers; those that the project has already, if omitted.
-        side: what becomes of a region that a person edited: `ours` (overwritten, the file copied before), `theirs` (the
-            run takes their text) or "" (it stays, and the difference is returned).
+        runs: ids of sections or papers; if omitted, those already in the project.
+        side: what to do with a region that a person edited: `ours` (overwrite it, after copying the file), `theirs`
+            (import their text into the run) or "" (leave it, and return the difference).
 
     Raises `InputError` for marks that do not pair up, and `NotEditableError` for an answer or an unfinished run.
     """
@@ -332,7 +329,7 @@ async def async_tex(
         given: tuple[str, ...] = one_or_more(runs)
         named = given or tuple(dict.fromkeys(region.run for _, region in project.regions() if region.run))
         if not named:
-            raise ArgumentError(f"{place}: has no section of Citeloom yet.", help="Name a run with --run (runs list).")
+            raise ArgumentError(f"{place} has no section of Citeloom yet.", help="Name a run with --run (runs list).")
         sections: list[TexSection] = []
         for name in named:
             try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def records_home(home: Home, on_notice: Callable[[str], None]) -> Home:
-    """The home to read runs, conversations and journal from, as a temporary copy if read-only. Blocks."""
+    """Return the home to read runs, conversations and journal from: a temporary copy if it is read-only. Blocks."""
     home.require_library()
     return readable_home(home, on_notice, library=False, records=True)
 
@@ -44,12 +44,12 @@ def open_home(
 
 
 def require_writable_home(home: Home) -> None:
-    """Raise `InputError` if the home, or the original if this is a copy, is not writable; blocks."""
+    """Raise `InputError` unless the home (for a copy, its original) is writable; blocks."""
     (home if home.copy_of is None else find_home(home.copy_of)).prepare()
 
 
 def chunk_counts(home: Home) -> dict[str, int]:
-    """The number of chunks of each paper by key, from the catalog alone: 0.1 s instead of 2 s; empty without a library.
+    """Count the chunks of each paper by key, from the catalog alone (0.1 s, not 2 s); empty without a library.
 
     Blocks. Raises `InputError` for an unreadable catalog.
     """
@@ -62,7 +62,7 @@ def chunk_counts(home: Home) -> dict[str, int]:
 
 
 def complete_ids(home: Home, kind: str) -> list[str]:
-    """All ids for shell completion, of "papers" (keys), "runs" or "conversations". Blocks."""
+    """Return all ids for shell completion of "papers" (keys), "runs" or "conversations". Blocks."""
     if not home.exists():
         return []
     if kind == "papers":

@@ -26,7 +26,7 @@ from ..settings.config import Settings
 from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.uploads import UPLOAD, Uploads
-from .arguments import ArgumentError, at_least_one, one_or_more, require_writable
+from .arguments import ArgumentError, one_or_more, require_positive, require_writable
 from .blocking import blocking, threaded
 from .run_options import IngestOptions
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IngestOutcome:
-    """Reports on an ingest and on its figures if described, and the error that stopped the description."""
+    """The reports on an ingest and on described figures, and the error that stopped the describing, if any."""
 
     report: IngestReport
     figures: DescribeReport | None = None
@@ -66,8 +66,8 @@ async def aingest(
     """Ingest papers; returns the JSON of `ingest --json`.
 
     Args:
-        paths: one or several files, folders, LangChain documents or loaders. Documents with the same `key`,
-            else the same `source`, in their metadata are one paper; a `page` in it is counted from 0.
+        paths: one or several files, folders, LangChain documents or loaders. Documents whose metadata have the same
+            `key`, else the same `source`, form one paper; a `page` there is counted from 0.
         bib: the BibTeX file; the only one in a given folder if omitted.
         prune: remove papers whose file is gone from a given folder.
         follow_links: follow links out of a given folder.
@@ -82,7 +82,8 @@ async def aingest(
 
     require_writable(session)
     cluster = ray_request(ray, ray_workers)
-    given: tuple[Given, ...] = (paths,) if isinstance(paths, Document) else one_or_more(paths)  # it has a length
+    # LangChain's documents have a length, as if they were collections.
+    given: tuple[Given, ...] = (paths,) if isinstance(paths, Document) else one_or_more(paths)
     files = [Path(item) for item in given if isinstance(item, Path | str)]
 
     def load() -> Iterator[Document]:
@@ -110,7 +111,7 @@ def ray_request(ray: object, workers: int | None) -> RayRequest | None:
     if not isinstance(ray, bool | str):
         raise ArgumentError(f"ray: expected True or the address of a cluster, got {ray!r:.60}.")
     if workers is not None:
-        at_least_one("ray_workers", workers)
+        require_positive("ray_workers", workers)
     if ray is False:
         return None
     return RayRequest(workers=workers) if ray is True else RayRequest(ray, workers)
@@ -135,7 +136,7 @@ async def aread_for_new_home(
 
 
 def refused_record(sources: Sources) -> dict[str, Any]:
-    """The JSON of `ingest --json` if no paper was readable."""
+    """Return the JSON of `ingest --json` when no paper was readable."""
     refused = (*sources.refused, *sources.refused_entries)
     return IngestReport(refused=refused, warnings=sources.warnings).as_dict()
 
@@ -154,10 +155,10 @@ async def aingest_papers(
 ) -> IngestOutcome:
     """Ingest papers and, if requested, describe new figures; papers stay ingested if that fails.
 
-    `sources` are those already read; `on_report` is called with the report before figures are described. All calls
-    are billed to `run`, by default a new one. Raises as `aingest` does.
+    `sources` are papers already read; `on_report` is called before figures are described. All calls are billed to
+    `run`, by default a new one. Raises what `aingest` raises.
     """
-    from ..graph.prompt_fitting import describe_papers, summarized
+    from ..graph.prompt_fitting import describe_papers, summarize_fitted
     from ..ingestion.ingest import ingest as ingest_files
 
     settings, run = session.settings, run or f"ingest-{secrets.token_hex(6)}"
@@ -169,7 +170,7 @@ async def aingest_papers(
             sources=sources,
             bib=options.bib,
             prune=options.prune,
-            summarize=partial(summarized, session, run) if options.summarize else None,
+            summarize=partial(summarize_fitted, session, run) if options.summarize else None,
             on_event=on_event,
             chunking=(settings.chunk_tokens, settings.chunk_overlap),
             ocr=choose_ocr(settings, required=options.ocr),
@@ -200,9 +201,8 @@ async def adescribe_figures(
         papers: keys, all papers if omitted.
         refresh: also redo descriptions by another model or prompt.
         on_event: called with the progress.
-
     Raises `ConfigurationError` without a vision model, `InputError` for an unknown key, and `PausedError`; finished
-    descriptions are kept, and repeating the call continues.
+    descriptions are kept, and repeating the call resumes.
     """
     from ..graph.prompt_fitting import describe_papers
 
@@ -215,7 +215,7 @@ async def adescribe_figures(
 
 
 def event_record(event: IngestEvent) -> dict[str, Any]:
-    """An event as plain data, with its `kind`."""
+    """Convert an event to plain data, with its `kind`."""
     return {"kind": type(event).__name__.lower(), **asdict(event)}
 
 
@@ -242,7 +242,7 @@ async def aingest_upload(
     """Ingest uploaded files, billed to the upload; existing papers get metadata from the `.bib`.
 
     A file whose key belongs to a different paper is refused unless it `replaces` that paper. Figures of new papers are
-    described if a vision model is configured. Raises as `aingest` does.
+    described if a vision model is configured. Raises what `aingest` raises.
     """
     sources = Sources((), (), (), ())
     if files or bib is None:
@@ -267,7 +267,7 @@ async def aingest_upload(
 def _select_new(
     sources: Sources, session: Session, uploads: Uploads, *, replaces: bool
 ) -> tuple[Sources, dict[str, Paper]]:
-    """New sources, and known ones by their keys; with `replaces`, an upload may take the place of another paper."""
+    """Split sources into new ones and papers already in the library; with `replaces`, an upload may replace a paper."""
     records = session.library.records()
     present = {
         record.paper.content_hash: key
@@ -282,7 +282,7 @@ def _select_new(
         if same is not None and not (replaces and same == key):
             known[same] = source.paper
         elif key in records and not replaces and records[key].paper.content_hash != source.paper.content_hash:
-            # A text and a PDF of one paper are merged.
+            # A text and a PDF of the same paper are merged.
             stored, converted = records[key].paper, ConvertedFiles(session.home.converted)
             read = read_as(Path(stored.source), stored, converted, choose_ocr(session.settings))
             both = None if isinstance(read, Refusal) else merge_text_with_pdf(read, source)
@@ -305,7 +305,7 @@ async def _update_entries(
     updated = await update_metadata(library, {key: entry for key, entry in entries.items() if key not in report.added})
     problems = [f"{item.path}: {item.reason}." for item in bibliography.refused if item not in report.refused]
     if not entries and not report.added:
-        problems.append(f"{bib}: none of its entries is of a paper in the library.")
+        problems.append(f"{bib}: no entry matches a paper in the library.")
     return [key for key in updated if key not in report.updated], problems
 
 
@@ -317,12 +317,12 @@ def apaper_sources(session: Session) -> dict[str, str]:
 
 @threaded
 def aremove_orphans(session: Session, uploads: Uploads, among: Collection[str]) -> None:
-    """Delete the files of these uploads that belong to no paper."""
+    """Delete those files of the given uploads that belong to no paper."""
     remove_orphans(session.library, uploads, among)
 
 
 def stored_bytes(session: Session, *, without: Collection[str] = ()) -> int:
-    """Total size of uploaded and fetched files, except the uploads `without`; blocks."""
+    """Return the total size of uploaded and fetched files, leaving out the uploads in `without`; blocks."""
     home = session.home
     stored = {**home.uploads().files(), **home.plots().files()}
     uploaded = sum(sum(files.values()) for upload, files in stored.items() if upload not in without)

@@ -37,21 +37,21 @@ if TYPE_CHECKING:
 
 ExportForm = Literal["bib", "ris", "csl.json"]
 PaperOrder = Literal["key", "title", "authors", "year", "venue", "chunks"]
-_OF_THE_SEARCH: Final = frozenset({"vector", "described_chunk", "table_chunks"})
+_SEARCH_FIELDS: Final = frozenset({"vector", "described_chunk", "table_chunks"})
 _PDF_HEAD: Final = 1024  # search `%PDF` in this many bytes
 _IMAGE_SUFFIXES: Final = {"image/png": ".png", "image/jpeg": ".jpg"}
 
 
 class ImageNotWrittenError(InputError):
-    """An image cannot be written where it should be."""
+    """An image file cannot be written."""
 
 
 class MissingFigureError(InputError):
-    """A paper has no figure of this number, or the figure has no image."""
+    """A paper has no figure with this number, or the figure has no image."""
 
 
 class MissingPdfError(InputError):
-    """A paper has no PDF, or none that can be read."""
+    """A paper has no readable PDF."""
 
     default_help = "Add the paper again."
 
@@ -97,9 +97,9 @@ async def aselect_papers(
 ) -> tuple[list[PaperSummary], bool]:
     """Search papers by metadata, else by text; returns them sorted, and True if the text was used.
 
-    `words` are parts of key, title, authors, venue or year, in any case; `venue` is the journal's or book's whole name;
-    `status` is such as "retracted", or "noted" for any; `papers` are all, if they were listed already; `labels` are a
-    `kind` (BibTeX type), `tag` and `collection`.
+    `words` are parts of key, title, authors, venue or year, ignoring case; `venue` is the whole name of a journal or
+    book; `status` is a status such as "retracted", or "noted" for any; `papers` is the full list, if already loaded;
+    `labels` are a `kind` (BibTeX type), `tag` and `collection`.
     """
     folded = [word.casefold() for word in words]
 
@@ -153,7 +153,8 @@ def _csl_entry(paper: Paper) -> dict[str, Any]:
         "type": "article-journal" if paper.venue else "document",
         "title": paper.title,
         "author": [
-            {"family": family, "given": given} if given else {"literal": family} for family, given in _names(paper)
+            {"family": family, "given": given} if given else {"literal": family}
+            for family, given in _author_names(paper)
         ],
         "issued": {"date-parts": [[paper.year]]} if paper.year else None,
         "container-title": paper.venue,
@@ -165,7 +166,7 @@ def _csl_entry(paper: Paper) -> dict[str, Any]:
 
 
 def _ris_entry(paper: Paper) -> str:
-    names = [("AU", ", ".join(filter(None, name))) for name in _names(paper)]
+    names = [("AU", ", ".join(filter(None, name))) for name in _author_names(paper)]
     rows = [("TY", "JOUR" if paper.venue else "GEN"), *names, ("PY", paper.year)]
     rows += [("TI", paper.title), ("JO", paper.venue), ("DO", paper.doi), ("UR", paper.url)]
     rows += [("AB", paper.abstract), ("ID", paper.key)]
@@ -173,7 +174,7 @@ def _ris_entry(paper: Paper) -> str:
     return "\n".join([*lines, "ER  - ", ""])
 
 
-def _names(paper: Paper) -> list[tuple[str, str]]:
+def _author_names(paper: Paper) -> list[tuple[str, str]]:
     """The family and given names of the authors."""
     from ..documents.paper_names import family_name  # loads YAML, which lists do not need
 
@@ -189,7 +190,7 @@ def apaper(session: Session, key: str) -> Paper:
 
 @threaded
 def apaper_details(session: Session, key: str, *, text: bool = False) -> PaperDetails:
-    """The JSON of `papers show --json`, optionally with the searchable text; raises `UnknownPaperError`."""
+    """Return the JSON of `papers show --json`, optionally with the searchable text; raises `UnknownPaperError`."""
     from ..documents.paper_names import zotero_links  # lazy: loads YAML, which listings do not need
     from ..metadata.enriching import stored_metadata  # lazy: loads service clients
 
@@ -199,7 +200,7 @@ def apaper_details(session: Session, key: str, *, text: bool = False) -> PaperDe
         **asdict(paper),
         **zotero_links(paper.bibtex),
         "summary": library.summary(key),
-        "note": _note(session, key),
+        "note": _visible_note(session, key),
         "chunks": sum(item.chunk_count for item in sections),
         "sections": [
             {
@@ -217,7 +218,7 @@ def apaper_details(session: Session, key: str, *, text: bool = False) -> PaperDe
         "metadata": stored_metadata(library.metadata, paper).as_dict(),
         **({"text": _read_text(library, key)} if text else {}),
     }
-    return cast("PaperDetails", record)  # which has all fields of a paper
+    return cast("PaperDetails", record)  # `asdict` has all fields of a paper
 
 
 @threaded
@@ -306,8 +307,8 @@ async def acorrect_entry(session: Session, key: str, bibtex: str) -> None:
     await update_metadata(session.library, {key: entry})
 
 
-def _note(session: Session, key: str) -> str:
-    """The note that whoever acts sees: on a server with accounts their own, else that of the library."""
+def _visible_note(session: Session, key: str) -> str:
+    """The note that the current user sees: their own on a server with accounts, else the library's."""
     own = session.home.accounts().note(person, key) if (person := acting.get()) else None
     return session.library.note(key) if own is None else own
 
@@ -322,9 +323,8 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
     Args:
         key: the paper's citation key.
         text: Markdown; a line `> words (p. 4)` is a highlight.
-        before: the note that was edited; if another one is stored by now, nothing is saved.
-
-    Raises `UnknownPaperError`, `CopyError` for a paper that is incomplete, and `NoteNotSavedError`.
+        before: the note as it was before the edit; if it has changed since, nothing is saved.
+    Raises `UnknownPaperError`, `CopyError` for an incomplete paper, and `NoteNotSavedError`.
     """
     from ..documents.chunking import make_note  # lists need no code that writes
     from ..documents.paper_names import item_path
@@ -337,8 +337,8 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
         if before is not None and before.strip() != now.strip():
             raise NoteNotSavedError(f"The note on {key} was changed elsewhere.", help="Load the page again to see it.")
 
-    if person := acting.get():  # a note of one's own is not in the library, where others would find its words
-        require_unchanged(await asyncio.to_thread(_note, session, key))
+    if person := acting.get():  # personal notes are kept out of the library, where others' searches would find them
+        require_unchanged(await asyncio.to_thread(_visible_note, session, key))
         await asyncio.to_thread(home.accounts().keep_note, person, library.paper(key).key, text)
         return
     async with home.writer_lock().held(lambda pid: None):
@@ -357,7 +357,7 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
 
 
 def _write_note(uploads: Uploads, paper: Paper, text: str) -> None:
-    """Write a note beside the file of its paper, where the next ingest looks for it; does nothing without a file."""
+    """Write a note beside the paper's file, where the next ingest finds it; does nothing without a file."""
     file = uploads.file(paper.source)
     if not paper.source or not file.parent.is_dir():
         return
@@ -404,12 +404,12 @@ def afigures(session: Session, key: str, *, images: bool = False) -> list[Figure
 
 
 def figure_record(figure: PaperFigure) -> FigureWithImage:
-    """A figure as plain data; its description is by the model `described_by`, never the paper's words."""
-    fields = {name: value for name, value in asdict(figure).items() if name not in _OF_THE_SEARCH}
+    """Convert a figure to plain data; its description is written by the model `described_by`, not the paper."""
+    fields = {name: value for name, value in asdict(figure).items() if name not in _SEARCH_FIELDS}
     why = "" if figure.image_hash else figure.no_image
     if not why and not figure.image_hash:  # depends on its source
         if figure.page is not None and figure.start is None:
-            why = "has no caption by which it could be found on its page"
+            why = "has no caption to locate it by on its page"
         else:
             why = "is kept as rows of the text" if figure.body else "names no image file"
     return cast("FigureWithImage", {"name": figure.name, **fields, "no_image": why})  # it has all fields of a figure
@@ -417,7 +417,7 @@ def figure_record(figure: PaperFigure) -> FigureWithImage:
 
 @threaded
 def afigure(session: Session, key: str, number: int) -> PaperFigure:
-    """Return a figure of a paper by its number; raises `UnknownPaperError` and `MissingFigureError`."""
+    """Return a paper's figure by its number; raises `UnknownPaperError` and `MissingFigureError`."""
     found = next((figure for figure in session.library.figures(key) if figure.number == number), None)
     if found is None:
         raise MissingFigureError(f"{key} has no figure {number}.", help="The paper may have changed: list them again.")
@@ -445,7 +445,7 @@ def asave_figures(session: Session, key: str, folder: Path) -> dict[int, Path]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if path.is_symlink() or (path.exists() and path.read_bytes() != content):
-                raise ImageNotWrittenError(f"{path}: exists and holds something else.", help="Choose another --out.")
+                raise ImageNotWrittenError(f"{path} exists with other content.", help="Choose another --out.")
             replace_file(path, content)
         except OSError as error:
             raise ImageNotWrittenError(
@@ -457,7 +457,7 @@ def asave_figures(session: Session, key: str, folder: Path) -> dict[int, Path]:
 
 @threaded
 def apaper_pdf(session: Session, key: str) -> Path:
-    """Return the PDF of a paper; raises `UnknownPaperError`, and `MissingPdfError` if it has none or it is gone."""
+    """Return the PDF of a paper; raises `UnknownPaperError`, and `MissingPdfError` if it has none or lost it."""
     from ..documents.pdf.drawing import MAX_BYTES  # lists need no PDF reader
 
     source = session.library.paper(key).source
@@ -477,7 +477,7 @@ def apaper_pdf(session: Session, key: str) -> Path:
 
 
 async def apage_image(session: Session, key: str, number: int, *, words: str = "", width: int = 1000) -> bytes:
-    """Return a page of a paper's PDF as a PNG, with these words highlighted.
+    """Return a page of a paper's PDF as a PNG, with the given words highlighted.
 
     Raises `UnknownPaperError`, `MissingPdfError`, and `FileRefusedError` saying why it cannot be drawn.
     """

@@ -28,7 +28,7 @@ from ..tools.paper_search import (
 )
 from ..tools.retrieval import Hit, Retrieval, retrieve
 from ..tools.scope import CategoryName, Labels, Scope, as_list, as_years, require_words
-from .arguments import ArgumentError, at_least_one, one_or_more, require_choice
+from .arguments import ArgumentError, one_or_more, require_choice, require_positive
 from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
@@ -54,19 +54,18 @@ async def asearch(
     Args:
         query: what to look for.
         k: how many passages.
-        mode: by vectors and words combined, by vectors ("dense"), or by words ("bm25").
+        mode: "dense" (by vectors), "bm25" (by words), or "hybrid" (both).
         papers: keys to search within.
         categories: kinds of section, such as "method".
         years: first and last year of publication, both included.
-        venue: a part of the journal's or book's name, ignoring case.
+        venue: part of the journal's or book's name, ignoring case.
         rerank: weight (0-1) of the bundled cross-encoder in the ranking; 0 disables it.
         labels: the papers' `kind` (BibTeX type), `tag` or `collection`.
 
-    Raises `InputError` for a query without words, an unknown key, category or venue, and if
-    there is no readable full-text index.
+    Raises `InputError` for a query without words, an unknown key, category or venue, or without a full-text index.
     """
     require_words(query)
-    at_least_one("k", k)
+    require_positive("k", k)
     require_choice("mode", mode, RetrievalMode)
     if years is not None:
         if not (isinstance(years, Sequence) and len(years) == 2 and all(isinstance(year, int) for year in years)):
@@ -78,9 +77,9 @@ async def asearch(
 
 
 def passage_records(library: Library, query: str, hits: Sequence[Hit]) -> list[FoundPassage]:
-    """The records of passages, each showing a sentence that no earlier one shows; blocks."""
+    """Convert passages to records, each showing a sentence that no earlier one shows; blocks."""
     if not hits:
-        return []  # a library without papers has no index of words either
+        return []  # an empty library has no full-text index
     said: dict[str, set[str]] = {}
     sentences: list[str] = []
     statuses = publication_statuses(library, [hit.paper for hit in hits])
@@ -125,7 +124,7 @@ async def afind_papers(
     to_year: int | None = None,
     page: int = 1,
 ) -> FoundPapers:
-    """Return a page of ten papers near to a query by summary and note, or by full text, as the JSON of `find --json`.
+    """Return a page of ten papers near a query, by summary and note or by full text, as the JSON of `find --json`.
 
     Raises `InputError` for a query without words, years in the wrong order, and when there is no full-text index.
     """
@@ -136,7 +135,7 @@ async def afind_papers(
 
 
 def _find(library: Library, query: str, vector: Vector | None, years: tuple[int, int] | None, page: int) -> FoundPapers:
-    """A page of papers by their summaries and notes, or without a vector by their text."""
+    """Find a page of papers by their summaries and notes; without a vector, by their text."""
     if vector is None:
         first, last = years or (None, None)
         answer = search_papers(library, query, first, last, page)
@@ -163,13 +162,13 @@ def _find(library: Library, query: str, vector: Vector | None, years: tuple[int,
 
 @threaded
 def apassage_window(session: Session, chunk_id: str, window: int) -> PassageWindow:
-    """A passage with its neighbours on either side, in reading order; raises `InputError` for an unknown id."""
+    """Return a passage and its neighbours in reading order; raises `InputError` for an unknown id."""
     try:
         chunks = session.library.window(chunk_id, window)
     except ValueError:
         chunks = []
     if not chunks:
-        raise InputError(f"chunk_id: there is no passage {chunk_id[:80]!r}.", help="Take an id that a search gave.")
+        raise InputError(f"chunk_id: there is no passage {chunk_id[:80]!r}.", help="Use an id that a search returned.")
     paper = session.library.paper(chunks[0].key)
     return {
         "key": paper.key,
@@ -208,7 +207,7 @@ def akeys_within(
     to_year: int | None = None,
     **labels: Unpack[Labels],
 ) -> tuple[str, ...]:
-    """Keys of the papers that a question may draw on, of these `papers` if any are given; empty for the whole library.
+    """Return the keys of the papers that a question may draw on, among `papers` if given; empty for the whole library.
 
     Raises `InputError` for an unknown key, and if no paper is left.
     """

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .results import FindingOfDoctor, LibraryCounts, LibraryStatus
 
 
-def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
-    """Every setting with value and origin; API keys are masked, empty values shown as "not set"."""
+def describe_settings(settings: Settings) -> dict[str, tuple[str, str]]:
+    """Return every setting's value and origin; API keys are masked, empty values shown as "not set"."""
     shown: dict[str, tuple[str, str]] = {}
     for name in type(settings).model_fields:
         value = getattr(settings, name)
@@ -43,7 +43,7 @@ def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
 
 @threaded
 def alibrary_counts(session: Session) -> LibraryCounts:
-    """Return papers, chunks, embedding and version of a library."""
+    """Return how many papers and chunks a library has, its embedding model and its version."""
     library = session.library
     return {
         "papers": len(library.papers()),
@@ -55,10 +55,10 @@ def alibrary_counts(session: Session) -> LibraryCounts:
 
 @threaded
 def acheck_library(session: Session) -> list[FindingOfDoctor]:
-    """Check a library, its papers and OCR; returns findings, good and bad; changes nothing."""
+    """Check a library, its papers and OCR without changing anything; returns findings, good and bad."""
     retracted = retraction_problems(session.home, session.library, allowed=session.settings.cite_retracted)
     found = (*examine(session.library), *retracted, _check_ocr(session.settings))
-    return [cast("FindingOfDoctor", asdict(finding)) for finding in found]  # which has the same fields
+    return [cast("FindingOfDoctor", asdict(finding)) for finding in found]  # the fields are the same
 
 
 @threaded
@@ -111,7 +111,7 @@ async def arebuild_index(
 
 
 def _check_ocr(settings: Settings) -> DoctorFinding:
-    """Check whether scanned pages can be read; fine if OCR is off, and no problem if 'auto' finds no program."""
+    """Check whether scanned pages can be read; fine if OCR is off, only a notice if 'auto' finds no program."""
     try:
         found = find_ocr(settings.ocr_languages)
         version = tesseract_version(found.program)
@@ -125,9 +125,9 @@ def _check_ocr(settings: Settings) -> DoctorFinding:
 
 
 def target_home(settings: Settings, home: Home, to: str, to_vectors: str | None) -> Home:
-    """Find the home to copy to; raises `InputError` for the home itself, and for vectors of a folder.
+    """Find the home to copy to; raises `InputError` if it is the same home, or a folder with `to_vectors`.
 
-    `to_vectors` is the copy's Milvus; defaults to the one in the settings if `home` is a folder.
+    `to_vectors` is the copy's Milvus; if `home` is a folder, it defaults to the one in the settings.
     """
     vectors = parse_vectors(to_vectors) or (None if isinstance(home.address, DatabaseUrl) else settings.vectors)
     address = parse_home(to)
@@ -136,7 +136,7 @@ def target_home(settings: Settings, home: Home, to: str, to_vectors: str | None)
         raise InputError(f"--to-vectors: the other home, {to}, is a folder.", help="Milvus searches a database only.")
     other = find_home(address, vectors=vectors if in_database else None)
     if other.address == home.address:
-        raise InputError(f"{home.name}: is the home itself.", help="Give another one as --to.")
+        raise InputError(f"{to} is the same home.", help="Give another one as --to.")
     home.require_library()
     return other
 

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -28,7 +28,7 @@ from .blocking import threaded
 
 _log = logging.getLogger("citeloom.server")
 MODEL_ROLES: Final[Mapping[str, str]] = {
-    "chat": "All work that has no model of its own below",
+    "chat": "All work without a separate model below",
     "agent": "Plans searches",
     "reader": "Reads papers for evidence",
     "writer": "Writes sections and answers",
@@ -40,7 +40,7 @@ MODEL_ROLES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The model of a role at an address, and a new key for it; without a model the role has none of its own."""
+    """The model of a role, its address and a new key; without a model, the role uses the chat model."""
 
     role: str
     model: str = ""
@@ -52,13 +52,13 @@ class ModelChoice:
         return f"{self.role}_model", f"{self.role}_base_url", f"{self.role}_api_key"
 
     def values(self, settings: Settings) -> dict[str, Any]:
-        """What the settings become; the key that is set is kept for the same address only. Raises `InputError`."""
+        """The changed settings by name; a stored key is kept only for the same address. Raises `InputError`."""
         if self.role not in MODEL_ROLES:
             raise InputError(f"There is no role {self.role!r:.40}.", help=f"There are {', '.join(MODEL_ROLES)}.")
         usual = OPENAI_BASE_URL if self.role == "chat" else settings.chat_base_url
         model, url = self.model.strip(), (self.base_url.strip() or usual)
         if not re.fullmatch(r"https?://[\w.:\[\]-]+(/[\w./~%+-]*)?", url, re.ASCII):
-            raise InputError("The address is not one of a server.", help="Give one such as http://localhost:11434/v1.")
+            raise InputError("This is not a server's address.", help="Give one such as http://localhost:11434/v1.")
         try:
             key = clean_key(SecretStr(self.key)) if self.key.strip() else None
         except ValueError as error:
@@ -77,20 +77,26 @@ async def atry_choice(session: Session, choice: ModelChoice) -> None:
     values = {
         f"{role}{name.removeprefix(choice.role)}": value for name, value in choice.values(session.settings).items()
     }
-    await _try(session.settings.with_own(values, FLAG), role)
+    await _try_model(session.settings.with_own(values, FLAG), role)
+
+
+async def alist_models(session: Session, choice: ModelChoice) -> list[str]:
+    """The chat models that the address of a choice lists with its key; empty if it does not say."""
+    url, key = list(replace(choice, model=EXTRACTIVE).values(session.settings).values())[1:]
+    return list(chat_models(await list_models(url, key)))
 
 
 @threaded
 def achoose_model(session: Session, choice: ModelChoice) -> str:
-    """Keep the model of a role in the user's settings and use it from now on; returns where its key is kept.
+    """Save the model of a role in the user's settings and use it from now on; returns where its key is stored.
 
-    Raises `InputError` if a nearer source sets one of the values, and if they cannot be written.
+    Raises `InputError` if a source with precedence sets one of the values, or if the file cannot be written.
     """
     settings, file = session.settings, user_configuration()
     values, key_name = choice.values(settings), f"{choice.role}_api_key"
     for name in [name for name in values if settings.origin(name) not in (DEFAULT, str(file))]:
         if values[name] != getattr(settings, name):
-            help_ = "Change or remove it there: it goes before your settings file."
+            help_ = "Change or remove it there: it takes precedence over your settings file."
             raise InputError(f"{name} is set by {settings.origin(name)}.", help=help_)
         del values[name]
     key = values[key_name].get_secret_value() if values.get(key_name) is not None else None
@@ -101,8 +107,8 @@ def achoose_model(session: Session, choice: ModelChoice) -> str:
 
 
 def _keep_in_keyring(name: str, key: str | None) -> bool:
-    """Keep a key in the operating system's keyring, or remove it there; False where none works."""
-    import keyring  # asks for the backends that are installed
+    """Store a key in the operating system's keyring, or remove it for None; returns whether it is stored there."""
+    import keyring  # searches for installed backends
 
     try:
         if key is not None:
@@ -110,15 +116,15 @@ def _keep_in_keyring(name: str, key: str | None) -> bool:
             return keyring.get_password("citeloom", name) == key
         if keyring.get_password("citeloom", name) is not None:
             keyring.delete_password("citeloom", name)
-    except Exception as error:  # noqa: BLE001 - also the errors of D-Bus, GLib or Windows, which keyring lets through
+    except Exception as error:  # noqa: BLE001 - keyring lets errors of D-Bus, GLib and Windows through
         _log.warning("The keyring cannot be used (%s).", type(error).__name__)  # the settings file is private as well
     return False
 
 
 async def aoffered_models(session: Session) -> list[str]:
-    """The models that may be chosen for a question: the configured one first, then those that its endpoint lists.
+    """List the models to choose from for a question: the configured one first, then those that its endpoint lists.
 
-    Empty without a chat model, and if each role has one of its own. "extractive" is among them if none has.
+    Empty without a chat model, or if every role has a separate model; includes "extractive" if no role has one.
     """
     settings, own = session.settings, {name: getattr(session.settings, f"{name}_model") for name in ROLE_NAMES}
     role = next((name for name, model in own.items() if not model), None)
@@ -131,11 +137,11 @@ async def aoffered_models(session: Session) -> list[str]:
 
 
 async def atry_model(model: str, url: str) -> None:
-    """Make one small call; raises `InputError` if it fails."""
-    await _try(load_settings(chat_model=model, chat_base_url=url), "writer")
+    """Make one small call to a model at an address; raises `InputError` if it fails."""
+    await _try_model(load_settings(chat_model=model, chat_base_url=url), "writer")
 
 
-async def _try(settings: Settings, role: str) -> None:
+async def _try_model(settings: Settings, role: str) -> None:
     named = cast("RoleName", role)
     model, url = settings.address_of(named)
     try:

@@ -29,7 +29,7 @@ from ..zotero.zotero_source import ZoteroReading, ZoteroRequest, read_zotero
 from .arguments import one_or_more, require_writable
 from .blocking import blocking
 
-_IN_TEXT = 100  # characters of a bad identifier to show
+_SHOWN_CHARACTERS = 100  # of an invalid identifier
 
 
 async def aenrich(
@@ -116,7 +116,7 @@ def parse_identifiers(texts: Sequence[str]) -> list[Identifier]:
         identifier = parse_identifier(text)
         if identifier is None:
             raise InputError(
-                f"{' '.join(text.split())[:_IN_TEXT]}: is neither a DOI nor an arXiv id.",
+                f"{' '.join(text.split())[:_SHOWN_CHARACTERS]} is neither a DOI nor an arXiv id.",
                 help="A DOI begins with 10., as in 10.1371/journal.pmed.0020124; an arXiv id is arXiv:1706.03762.",
             )
         found[identifier.doi] = identifier
@@ -160,17 +160,17 @@ async def _add_one(
             source, abstract = session.library.paper(found.duplicate).source, f"{found.duplicate}.md"
             lacks_file = Path(source) == (session.home.added / abstract).resolve()
             if not (options.wants_file and lacks_file):
-                return _record(identifier, "duplicate", found, key=found.duplicate)
+                return _addition_record(identifier, "duplicate", found, key=found.duplicate)
         elif found.similar and not options.anyway:
             why = f"{found.similar} has the same title and authors; --anyway adds this version too"
-            return _record(identifier, "similar", found, why=why)
-        return await _index(session, services, options, found)
+            return _addition_record(identifier, "similar", found, why=why)
+        return await _index_paper(session, services, options, found)
     except CiteloomError as error:
-        return _record(identifier, "refused", why=f"{error.message} {error.help}".strip())
+        return _addition_record(identifier, "refused", why=f"{error.message} {error.help}".strip())
 
 
-async def _index(session: Session, services: Services, options: Adding, found: NewPaper) -> dict[str, Any]:
-    """Keep a paper's entry, and index its free PDF or its abstract."""
+async def _index_paper(session: Session, services: Services, options: Adding, found: NewPaper) -> dict[str, Any]:
+    """Save a paper's BibTeX entry, and index its free PDF or its abstract."""
     home, settings = session.home, session.settings
     why, pdf = "", None
     if found.pdfs and not options.offline and options.agreed(found):
@@ -181,7 +181,7 @@ async def _index(session: Session, services: Services, options: Adding, found: N
     await asyncio.to_thread(keep_entry, home, found, options.bib)
     file = await asyncio.to_thread(keep_file, home, found, pdf)
     if file is None:
-        return _record(found.identifier, "entry", found, why=why)
+        return _addition_record(found.identifier, "entry", found, why=why)
     report = await ingest_papers(
         session.library,
         [file],
@@ -192,14 +192,16 @@ async def _index(session: Session, services: Services, options: Adding, found: N
     )
     options.on_report(report.as_dict())
     refused = "; ".join(refusal.reason for refusal in report.refused)
-    if pdf is not None:  # the full paper replaces its abstract; a refused file is not kept
+    if pdf is not None:  # delete the abstract that the PDF replaces, or the PDF if refused
         await asyncio.to_thread((file if refused else file.with_suffix(".md")).unlink, missing_ok=True)
     if refused:
-        return _record(found.identifier, "refused", found, why=f"{file}: {refused}")
-    return _record(found.identifier, "added" if file.suffix == ".pdf" else "abstract", found, why=why, file=file)
+        return _addition_record(found.identifier, "refused", found, why=f"{file}: {refused}")
+    return _addition_record(
+        found.identifier, "added" if file.suffix == ".pdf" else "abstract", found, why=why, file=file
+    )
 
 
-def _record(
+def _addition_record(
     identifier: Identifier,
     outcome: str,
     found: NewPaper | None = None,
@@ -269,7 +271,7 @@ async def async_reading(
     on_event: Callable[[IngestEvent], None] = lambda _: None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> SyncReport:
-    """Apply a Zotero reading to the library, billed to a separate run; raises as `async_zotero` does."""
+    """Apply a Zotero reading to the library, billed to a new run; raises what `async_zotero` raises."""
     run = f"sync-{secrets.token_hex(6)}"
     with bill_to(run, session.budget(run)):
         return await sync_reading(

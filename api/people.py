@@ -1,9 +1,9 @@
-"""The accounts of a group's server: who may sign in, with which role, and what was done."""
+"""The accounts of a group's server: invitations, passwords, sign-in and roles."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import BoundedSemaphore
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import ConfigurationError, InputError
 from ..stores.accounts import LIFETIMES, RIGHTS, Accounts, Person, Role, Scope, Secret, SecretKind
 from ..stores.home import Home
+from ..stores.run_register import EVERYBODY as EVERYBODY
 from ..stores.tables import PERSON, acting
 from .messages import install_hint
 
@@ -20,32 +21,34 @@ if TYPE_CHECKING:
 
 ISSUER: Final = "CITELOOM_OIDC_ISSUER"
 SHORTEST_PASSWORD: Final = 12  # characters
-_hashing: Final = BoundedSemaphore(4)  # each takes 64 MiB
+_hash_slots: Final = BoundedSemaphore(4)  # each takes 64 MiB
 
 
 class WrongPasswordError(InputError):
-    """Nobody signs in with this name and password."""
+    """No account has this name and password."""
 
 
 def has_accounts(home: Home) -> bool:
-    """Whether a home is a group's: somebody was invited, or the group's own sign-in is set. Blocks."""
+    """Whether a home has accounts: somebody was invited, or single sign-on is configured. Blocks."""
     return bool(os.environ.get(ISSUER)) or (home.exists() and bool(home.accounts().people()))
 
 
 def invite(home: Home, name: str, role: Role) -> str:
-    """Invite somebody, or let an account set another password; returns the secret of the link. Blocks.
+    """Invite somebody, or let an account set a new password; returns the secret of the link. Blocks.
 
-    All runs and conversations of before are those of the first account.
+    The first account becomes the owner of all existing runs and conversations.
     """
-    home.require_library()
+    home.require_place()
     home.prepare()
-    _hasher()  # a server without it could let nobody in
+    _hasher()  # raises now, not when the invited person signs in
     with _new_account(home, role) as accounts:
+        if not home.exists():  # a new home: people come before the papers
+            home.open_library().close()
         return accounts.invite(name, role)
 
 
 def enter(home: Home, subject: str, like: str, role: Role | None) -> Person:
-    """Who comes from the group's own sign-in, to whom its rules give this role (`Accounts.enter`). Blocks."""
+    """Sign in a person from single sign-on, whose rules give them this role (`Accounts.enter`). Blocks."""
     home.require_library()
     with _new_account(home.prepare(), role) as accounts:
         return accounts.enter(subject, like, role)
@@ -53,7 +56,7 @@ def enter(home: Home, subject: str, like: str, role: Role | None) -> Person:
 
 @contextmanager
 def _new_account(home: Home, role: Role | None) -> Iterator[Accounts]:
-    """Make the first account an owner's, who has all that there was before; raises `InputError`."""
+    """Require that the first account is an owner's, and give it all existing runs; raises `InputError`."""
     accounts = home.accounts()
     known = accounts.people()
     if role != "owner" and not any(person.role == "owner" for person in known):
@@ -64,33 +67,51 @@ def _new_account(home: Home, role: Role | None) -> Iterator[Accounts]:
 
 
 def join(accounts: Accounts, invitation: str, password: str) -> Person:
-    """Set the password of an invited person; raises `InputError` for a short one, and `AccountError`. Blocks."""
+    """Set an invited person's password; raises `InputError` for its length, and `AccountError`. Blocks."""
     if not SHORTEST_PASSWORD <= len(password) <= 1000:
         message = f"A password has at least {SHORTEST_PASSWORD} characters."
-        raise InputError(message, help="A few words are easy to keep.")
+        raise InputError(message, help="A few words are easy to remember.")
     valid = accounts.holder("invitation", invitation) is not None
-    return accounts.accept(invitation, _hasher().hash(password) if valid else None)  # which refuses any other
+    return accounts.accept(invitation, _hasher().hash(password) if valid else None)  # raises for an invalid one
 
 
-def with_password(accounts: Accounts, name: str, password: str) -> Person:
-    """Who signs in; raises `WrongPasswordError`, as late for an unknown name as for a wrong password. Blocks."""
+def check_password(accounts: Accounts, name: str, password: str) -> Person:
+    """Check a name and password; raises `WrongPasswordError`, equally late for an unknown name. Blocks."""
     hasher, person = _hasher(), accounts.find(name)
     from argon2.exceptions import Argon2Error, InvalidHashError
 
     stored = person.password if person is not None and person.joined else ""
     try:
-        with _hashing:
-            hasher.verify(stored or _of_nobody(), password[:1000])
+        with _hash_slots:
+            hasher.verify(stored or _dummy_hash(), password[:1000])
     except (Argon2Error, InvalidHashError):
         person = None
     if person is None or not stored:
-        raise WrongPasswordError("This name and password do not belong together.")
+        raise WrongPasswordError("The name or the password is wrong.")
     return person
 
 
 def owned_runs(home: Home) -> list[str] | None:
-    """The ids of all that the person who acts paid for; None without accounts. Blocks."""
+    """The ids of all runs that the current user paid for; None without accounts. Blocks."""
     return home.runs().owned(person) if (person := acting.get()) else None
+
+
+def share(home: Home, thread_id: str, readers: Collection[str]) -> list[str]:
+    """Let these people, or `EVERYBODY`, read a conversation, and nobody else; returns their names. Blocks.
+
+    Raises `AccountError` for somebody who has no account.
+    """
+    accounts, names = home.accounts(), set(readers)
+    chosen = {EVERYBODY} if EVERYBODY in names else {accounts.get(name).name for name in names} - {acting.get()}
+    home.conversations().share(thread_id, sorted(chosen))
+    return sorted(chosen)
+
+
+def sharing_owner(home: Home, thread_id: str) -> str:
+    """Who shares a conversation with the person who acts; empty if it is their own, or not for them. Blocks."""
+    person = acting.get()
+    owner = home.conversations().sharing_owner(thread_id, person) if person else ""
+    return owner if owner and home.accounts().find(owner) else ""  # what somebody had who was removed stays unseen
 
 
 @cache
@@ -104,5 +125,5 @@ def _hasher() -> PasswordHasher:
 
 
 @cache
-def _of_nobody() -> str:
+def _dummy_hash() -> str:
     return _hasher().hash("a password that nobody has")

@@ -1,4 +1,4 @@
-"""The memory of a person or a project: lines that planner and writer respect, and proposals from edits."""
+"""The author's memory: lines that planner and writer respect, and proposals for lines from edits."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ if TYPE_CHECKING:
 
 @threaded
 def alist_memory(settings: Settings, home: Home) -> list[MemoryLine]:
-    """The user's own lines, then those shared by all users of the library."""
-    return [_line(note) for note in _open_memory(settings, home).notes()]
+    """Return the user's own lines, then those shared by all users of the library."""
+    return [_memory_line(note) for note in _open_memory(settings, home).notes()]
 
 
 @threaded
 def aremember(
     settings: Settings, home: Home, text: str, *, shared: bool = False, note_id: str | None = None
 ) -> MemoryLine:
-    """Add a line, for all users of the library if `shared`, or replace the one with an id.
+    """Add a line, for all users of the library if `shared`, or replace the line `note_id`.
 
     Raises `ArgumentError` for an empty or overlong line, and `UnknownNoteError`.
     """
     line = _valid_line(text)
-    return _line(_open_memory(settings, home, write=True).put(line, shared=shared, note_id=note_id))
+    return _memory_line(_open_memory(settings, home, write=True).put(line, shared=shared, note_id=note_id))
 
 
 @threaded
 def aforget(settings: Settings, home: Home, note_id: str) -> MemoryLine:
     """Delete a line by its id or a prefix of it; raises `UnknownNoteError`."""
-    return _line(_open_memory(settings, home, write=True).delete(note_id))
+    return _memory_line(_open_memory(settings, home, write=True).delete(note_id))
 
 
 @threaded
 def apropose_memory(settings: Settings, home: Home) -> list[MemoryProposal]:
-    """What the edits in finished texts suggest, without what is known or was declined; nothing is stored."""
+    """Propose lines that the edits in finished texts suggest, except known and declined ones; stores nothing."""
     return _open_proposals(_open_memory(settings, home), home)
 
 
@@ -58,7 +58,7 @@ def apropose_memory(settings: Settings, home: Home) -> list[MemoryProposal]:
 def aanswer_proposal(
     settings: Settings, home: Home, proposal_id: str, *, accept: bool, text: str = "", shared: bool = False
 ) -> MemoryLine | None:
-    """Accept a proposal, as another `text` if given, or decline it for good.
+    """Accept a proposal, with other words if `text` is given, or decline it for good.
 
     Raises `UnknownNoteError`, and `ArgumentError` for an empty or overlong line.
     """
@@ -69,7 +69,7 @@ def aanswer_proposal(
             f"There is no proposal {proposal_id[:40]!r}.", help="See '{citeloom} memory proposals' for the ids."
         )
     if accept:
-        return _line(memory.put(_valid_line(text or found[0]["text"]), shared=shared))
+        return _memory_line(memory.put(_valid_line(text or found[0]["text"]), shared=shared))
     memory.decline(found[0]["id"])
     return None
 
@@ -87,7 +87,7 @@ def _open_proposals(memory: AuthorMemory, home: Home) -> list[MemoryProposal]:
     return [item for item in found if item["id"] not in declined and item["text"].casefold() not in known]
 
 
-def _line(note: MemoryNote) -> MemoryLine:
+def _memory_line(note: MemoryNote) -> MemoryLine:
     return {
         "id": note.id,
         "text": note.text,
@@ -103,12 +103,12 @@ def _open_memory(settings: Settings, home: Home, *, write: bool = False) -> Auth
 
 
 _WORD: Final = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|\S")
-_LONGEST: Final = 2  # words that replace others
+_LONGEST: Final = 2  # words of a replacement that suggests a term
 _EXAMPLES: Final = 3
 
 
 def propose_from_edits(home: Home) -> list[MemoryProposal]:
-    """The lines that the edits in finished runs suggest, the most frequent first; blocks."""
+    """Return the lines that the edits in finished runs suggest, the most frequent first; blocks."""
     register = home.runs()
     seen: dict[str, list[list[str]]] = {}
     for thread_id in register.edited():
@@ -135,7 +135,7 @@ def propose_from_edits(home: Home) -> list[MemoryProposal]:
 
 
 def suggested_lines(before: str, after: str) -> Iterator[str]:
-    """The lines that one edit suggests: "new, not old" for a word or two in place of others, or a spelling."""
+    """Yield the lines that one edit suggests: "new, not old" for one or two replaced words, or a spelling."""
     old, new = _WORD.findall(MARKER.sub(" ", before)), _WORD.findall(MARKER.sub(" ", after))
     changes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     for kind, first, last, start, end in changes:

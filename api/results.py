@@ -1,6 +1,6 @@
-"""The records that calls return: the JSON of commands, HTTP API and MCP tools, whose schemas are made of these classes.
+"""The records that calls return: the JSON of commands, HTTP API and MCP tools, whose schemas come from these classes.
 
-Each is a plain dictionary with known keys. Nothing here imports pydantic, so that a short command starts fast.
+Nothing here imports pydantic, so that a short command starts fast.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class Meaning:
     text: str
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
-        """Called by pydantic when it makes a schema."""
+        """Add the text to the JSON schema; called by pydantic."""
         return {**handler(core_schema), "description": self.text}
 
 
 Status = Annotated[str, Meaning("retracted, expression of concern, reinstated or corrected; else empty.")]
-Notices = Annotated[list[str], Meaning("What says so, and other versions of the paper.")]
+Notices = Annotated[list[str], Meaning("Sources of the status, and other versions of the paper.")]
 Key = Annotated[str, Meaning("Citation key of the paper.")]
 ByOcr = Annotated[bool, Meaning("True if that page is a scan whose text was read by OCR.")]
 
 
 class TitledPaper(TypedDict):
-    """A paper by its key, as lists name it."""
+    """A paper's key, title and year."""
 
     key: Key
     title: str
@@ -79,7 +79,7 @@ class FigureRecord(TypedDict):
     end: int | None
     body: Annotated[tuple[int, int] | None, Meaning("The span of a table's rows in that text.")]
     image_hash: str | None
-    media_type: Annotated[str, Meaning("That of its image; empty without one.")]
+    media_type: Annotated[str, Meaning("Media type of its image; empty without an image.")]
     no_image: Annotated[str, Meaning("Why it has no image, if that is known.")]
     width: int
     height: int
@@ -90,7 +90,7 @@ class FigureRecord(TypedDict):
 
 
 class FigureWithImage(FigureRecord):
-    """A figure or table with its image as PNG or JPEG, if that was asked for; None if it is missing."""
+    """A figure or table with its image as PNG or JPEG, if requested; None if missing."""
 
     image: NotRequired[bytes | None]
 
@@ -103,7 +103,7 @@ class PaperFigures(TypedDict):
 
 
 class SectionRecord(TypedDict):
-    """A section of a paper's tree; the ranges are null if it has no chunks or pages of its own."""
+    """A section of a paper's tree; the ranges are null if the section itself has no chunks or pages."""
 
     title: str
     level: int
@@ -156,7 +156,7 @@ class PaperDetails(TitledPaper):
 
 
 class DescribedFigure(TypedDict):
-    """What a vision model says about a figure: helps to understand its caption, and cannot be quoted or cited."""
+    """A vision model's description of a figure: helps to understand the caption, cannot be quoted or cited."""
 
     figure: str
     description: Annotated[str, Meaning("The model's words, not the paper's.")]
@@ -173,7 +173,7 @@ class FoundPassage(TitledPaper):
     category: str
     score: Annotated[float, Meaning("Orders the passages of one search; not comparable between searches.")]
     vector_score: float
-    near: Annotated[bool, Meaning("Whether it has the words or the meaning of the query; else it is only the nearest.")]
+    near: Annotated[bool, Meaning("Whether it matches the query's words or meaning; else it is only the nearest.")]
     figure: FigureOfPassage | None
     sentence: Annotated[str, Meaning("The sentence that fits the query best.")]
     text: str
@@ -195,7 +195,7 @@ class FoundPaper(TypedDict):
     year: int | None
     title: str
     score: float
-    matched: NotRequired[Annotated[str, Meaning("note or summary, in a search of these.")]]
+    matched: NotRequired[Annotated[str, Meaning("note or summary, in a search of notes and summaries.")]]
     chunk_id: NotRequired[
         Annotated[str | None, Meaning("The passage with the sentence, in a search of the full text.")]
     ]
@@ -224,7 +224,7 @@ class NeighbourPassage(TypedDict):
 
 
 class PassageWindow(TypedDict):
-    """A passage with its neighbours; neighbours share some words."""
+    """A passage with its neighbours, which overlap by some words."""
 
     key: Key
     title: str
@@ -242,7 +242,7 @@ class MemoryLine(TypedDict):
             "ban: the paper is never cited; term, spelling: checked in each draft; note: only shown to the writer."
         ),
     ]
-    shared: Annotated[bool, Meaning("True if it is for all users of the library.")]
+    shared: Annotated[bool, Meaning("True if it applies to all users of the library.")]
     added_at: float
 
 
@@ -251,8 +251,8 @@ class MemoryProposal(TypedDict):
 
     id: str
     text: str
-    edits: Annotated[int, Meaning("How many edited sentences suggest it.")]
-    examples: Annotated[list[list[str]], Meaning("Some of these sentences, before and after.")]
+    edits: Annotated[int, Meaning("Number of edited sentences that suggest it.")]
+    examples: Annotated[list[list[str]], Meaning("Some of these sentences, before and after the edit.")]
 
 
 class MemoryLines(TypedDict):
@@ -296,7 +296,7 @@ class AnswerRecord(TypedDict):
 
     run_id: str
     question: str
-    answered: Annotated[bool | None, Meaning("False when nothing was found; null when passages were, but not judged.")]
+    answered: Annotated[bool | None, Meaning("False if nothing was found; null if passages were found but not judged.")]
     outcome: Annotated[str, Meaning("answered, passages (near to the question, not judged) or nothing.")]
     text: str
     sources: list[CitedSource]
@@ -329,7 +329,7 @@ class LibraryStatus(TypedDict):
 
 
 class FindingOfDoctor(TypedDict):
-    """What is fine with a library, or not, and what to do."""
+    """A result of `doctor`: a problem with its remedy, or what is fine."""
 
     level: str
     topic: str
@@ -367,7 +367,7 @@ class UsageOfDay(UsageRecord):
 
 
 class UsageRecords(TypedDict):
-    """What runs cost: by run and model, by day, and in all. A cost is null where a price is not known."""
+    """What runs cost: by run and model, by day, and in total. A cost is null where a price is not known."""
 
     runs: list[SpendingRecord]
     days: list[UsageOfDay]
@@ -389,7 +389,7 @@ class RunSummary(TypedDict):
 
 
 class RunQuery(TypedDict):
-    """A search of a run, with the evidence that it gave."""
+    """A search of a run, with the evidence that it found."""
 
     query: str
     origin: str
@@ -399,11 +399,11 @@ class RunQuery(TypedDict):
 class WaitingQuestion(QuestionDetail):
     """What a run asks a person, and the fields that an answer can change."""
 
-    question: Annotated[str, Meaning("Id of the question; an answer that names it is for no other.")]
+    question: Annotated[str, Meaning("Id of the question; an answer that names it is refused for any other.")]
 
 
 class RunDetails(RunSummary):
-    """A run with its searches, the question that it waits with, and its result once it is finished."""
+    """A run with its searches, the question it is waiting on, and its result once finished."""
 
     queries: list[RunQuery]
     waiting: WaitingQuestion | None
@@ -433,9 +433,9 @@ class ConversationDetails(TypedDict):
 
 
 class PlacedWords(TypedDict):
-    """What a table holds of a study, with the words that it rests on and their place."""
+    """A statement about a study in a table, with the words that it rests on and their place."""
 
-    condition: Annotated[str, Meaning("What the value or result holds for.")]
+    condition: Annotated[str, Meaning("Condition under which the value or result holds.")]
     quote: Annotated[str, Meaning("The words of the paper.")]
     page: int | None
     chunk_id: str
@@ -451,30 +451,30 @@ class CellRecord(PlacedWords):
     value: Annotated[str, Meaning("As printed.")]
     unit: str
     formula: Annotated[str, Meaning("How a computed value follows from printed numbers.")]
-    converted: Annotated[str, Meaning("The value in the column's unit; empty if it is printed in it.")]
+    converted: Annotated[str, Meaning("The value in the column's unit; empty if it is printed in that unit.")]
     status: Annotated[str, Meaning("reported, computed, conflicting, not_reported, not_judged, unread or edited.")]
     alternatives: Annotated[list[dict[str, Any]], Meaning("Further values that the paper states for the same thing.")]
-    searched: Annotated[list[str], Meaning("The searches in the paper before nothing was found.")]
-    revision: Annotated[int, Meaning("To be given with an edit, which is refused if the cell has changed since.")]
+    searched: Annotated[list[str], Meaning("The searches in the paper that found nothing.")]
+    revision: Annotated[int, Meaning("Send it with an edit; the edit is refused if the cell has changed since.")]
 
 
 class StudyRow(TitledPaper):
     """A study of an evidence table."""
 
-    study: Annotated[str, Meaning("The name of the study; empty if the paper has one only.")]
+    study: Annotated[str, Meaning("The name of the study; empty if the paper has only one.")]
     reason: Annotated[str, Meaning("Why the paper belongs in the table.")]
     changed: Annotated[bool, Meaning("True if the paper has changed since it was read.")]
     cells: dict[str, CellRecord]
 
 
 class LeftOutPaper(TitledPaper):
-    """A paper that is near to the question and has no row."""
+    """A paper that is close to the question but has no row."""
 
     reason: str
 
 
 class ColumnSum(TypedDict):
-    """What the numbers of one unit in a column come to."""
+    """Count, median and range of a column's numbers in one unit."""
 
     unit: str
     count: int
@@ -490,7 +490,7 @@ class TableRecord(TypedDict):
     question: str
     papers: Annotated[int, Meaning("Papers in scope.")]
     columns: list[TableColumnRecord]
-    sums: Annotated[dict[str, list[ColumnSum]], Meaning("What columns of numbers come to, by name, for each unit.")]
+    sums: Annotated[dict[str, list[ColumnSum]], Meaning("Count, median and range per unit, by name of the column.")]
     screened: int
     included: int
     rows: list[StudyRow]
@@ -502,7 +502,7 @@ class TableRecord(TypedDict):
 class StudyStance(TitledPaper, PlacedWords):
     """What a study finds on a claim, with the words that decide."""
 
-    study: Annotated[str, Meaning("The name of the study; empty if the paper has one only.")]
+    study: Annotated[str, Meaning("The name of the study; empty if the paper has only one.")]
     changed: bool
     stance: Annotated[str, Meaning("for, mixed, other condition, no difference, against, or not judged.")]
     direction: str
@@ -514,7 +514,7 @@ class AgreementRecord(TypedDict):
     """Which papers are for a claim, which against it, and which are silent."""
 
     claim: str
-    table_id: Annotated[str, Meaning("Of the evidence table that holds it.")]
+    table_id: Annotated[str, Meaning("Id of the evidence table that stores the result.")]
     papers: Annotated[int, Meaning("Papers in scope.")]
     screened: int
     removed: Annotated[list[str], Meaning("Keys of papers that the library no longer has.")]
@@ -545,12 +545,12 @@ class ExportedFiles(TypedDict):
 class SuggestedCitation(TitledPaper):
     """A paper to cite for a sentence, with the words that bear on it."""
 
-    authors: Annotated[str, Meaning("As a sentence names them.")]
+    authors: Annotated[str, Meaning("As named in running text.")]
     score: Annotated[float, Meaning("Orders the papers of one answer; not comparable between answers.")]
     chunk_id: Annotated[str, Meaning("Id of the passage, for get_context_window.")]
     section: str
     page: int | None
-    quote: Annotated[str, Meaning("Its sentence that is nearest, word for word.")]
+    quote: Annotated[str, Meaning("Its nearest sentence, word for word.")]
 
 
 class SuggestedCitations(TypedDict):
@@ -566,7 +566,7 @@ class ImportedText(TypedDict):
     run: str
     counts: Annotated[dict[str, int], Meaning("Sentences by state.")]
     sentences: Annotated[
-        list[ImportedSentence], Meaning("Kept, edited, moved, split, merged, new or gone, with the words before.")
+        list[ImportedSentence], Meaning("Kept, edited, moved, split, merged, new or gone, with the previous words.")
     ]
     comments: Annotated[list[dict[str, str]], Meaning("Author and text of the comments in the document.")]
     tracked_changes: Annotated[int, Meaning("Tracked changes that were accepted or rejected.")]

@@ -1,8 +1,8 @@
 """Options, each declared once with help and limits for the command line, Python, HTTP and MCP.
 
-The metadata of a field are the arguments of pydantic's `Field`, so that a dataclass of options is also the body of a
-request; `Shown` says what only the command line needs. `commands/options.py` turns these classes into command options,
-`server/request_models.py` into request bodies, and `server/mcp_server.py` into the arguments of tools.
+A field's metadata are the arguments of pydantic's `Field`; `Shown` holds what only the command line needs.
+`commands/options.py` turns these classes into command options, `server/request_models.py` into request bodies, and
+`server/mcp_server.py` into the arguments of tools.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Shown:
 
     flag: str = ""  # its name, if not the field's
     default: str = ""  # as displayed
-    completes: str = ""  # the kind of ids that complete it: "papers"
-    by_comma: bool = True  # whether several values may stand in one, as titles may not
+    completes: str = ""  # the kind of ids that shell completion offers: "papers"
+    by_comma: bool = True  # whether commas separate values; titles contain commas
 
 
 def option(description: str, *, value: Any = None, **limits: Any) -> Any:
-    """A field with its help, default and limits (`ge`, `le`, `max_length`)."""
+    """Declare a field with its help, default and limits (`ge`, `le`, `max_length`)."""
     return field(default=value, metadata={"description": description, **limits})
 
 
 def required(description: str, **limits: Any) -> Any:
-    """Like `option`, for a field without a default."""
+    """Declare a field without a default, like `option`."""
     return field(metadata={"description": description, **limits})
 
 
@@ -51,9 +51,9 @@ def spread_options(
     parameters_of: Callable[[type], Iterable[inspect.Parameter]],
     convert: Callable[[type, Field[Any], Any], Any] = lambda _, __, value: value,
 ) -> Callable[..., Any]:
-    """Return `call` with the fields of its arguments that are groups of options as parameters, for Typer and MCP.
+    """Replace each parameter of `call` that is an option group by the group's fields, for Typer and MCP.
 
-    `parameters_of` makes the parameters of a group, and `convert` converts a given value to the value of its field.
+    `parameters_of` makes the parameters of a group, and `convert` converts an argument to the value of its field.
     """
     signature = inspect.signature(call, eval_str=True)
     kinds = {item.name: item.annotation for item in signature.parameters.values()}
@@ -90,7 +90,7 @@ def spread_options(
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class OptionGroup:
-    """Base of options; its subclasses are frozen dataclasses."""
+    """Base of option groups; subclasses become frozen dataclasses."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
@@ -100,7 +100,7 @@ class SettingOptions(OptionGroup):
     """Base of dataclasses with fields that override the settings of the same name."""
 
     def changes(self) -> dict[str, Any]:
-        """The settings that were given, by name."""
+        """Return the given settings by name."""
         from ..settings.config import Settings  # slow import
 
         given = {name: value for name, value in vars(self).items() if name in Settings.model_fields}
@@ -143,7 +143,7 @@ class TextOptions(DepthOption, RunLimits):
 
 
 class SteeredOptions(TextOptions):
-    """What a request for a run may set, and what that run asks a person."""
+    """What a request for a run may set, including what the run asks a person."""
 
     interrupts: Annotated[tuple[Ask, ...], Shown("--ask", "nothing")] = option(
         "What it asks you before it continues: needs, evidence, sentences, budget, or all", value=(), max_length=5
@@ -151,7 +151,7 @@ class SteeredOptions(TextOptions):
 
 
 class ModelOption(SettingOptions):
-    """Which model works."""
+    """Which chat model is used."""
 
     chat_model: Annotated[str | None, Shown("--model")] = option(
         "Chat model, or 'extractive'. Default: CITELOOM_CHAT_MODEL."
@@ -191,10 +191,10 @@ class WordOptions(OptionGroup):
         "Citations in docx and odt: zotero (fields that its plugin refreshes and renumbers) or text."
     )
     evidence_comments: bool = option("Put the words behind each citation into docx and odt as comments.", value=False)
-    reference_doc: Path | None = option("A .docx or .odt whose styles that format gets.")
+    reference_doc: Path | None = option("A .docx or .odt whose styles the file of that format gets.")
 
     def document(self) -> DocumentOptions:
-        """The same for the export."""
+        """Convert to the options of the export."""
         from ..citations.export.word_fields import DocumentOptions
 
         return DocumentOptions(*(getattr(self, item.name) for item in fields(WordOptions)))
@@ -268,7 +268,7 @@ class QuestionOptions(PaperLimits):
     fresh: bool = option("Answer again, without reusing cached answers.", value=False)
 
     def request(self, question: str, session: Session) -> ResearchRequest:
-        """The request for an answer to a question; raises `InputError` if no paper has such labels. Blocks."""
+        """Build the request for an answer to a question; raises `InputError` if no paper has the labels. Blocks."""
         from ..runs.run_requests import ResearchRequest  # slow imports
         from ..tools.scope import Scope
 
@@ -309,7 +309,7 @@ class TableOptions(AgreementOptions):
     """The columns of a table, and the papers that it may hold."""
 
     columns: tuple[str, ...] = option(
-        "What to know of each study: n, 'effect:number[%]', blinded:yes/no, 'design:RCT|cohort'. Default: proposed",
+        "What to read from each study: n, 'effect:number[%]', blinded:yes/no, 'design:RCT|cohort'. Default: proposed",
         value=(),
         max_length=50,
     )
@@ -339,7 +339,7 @@ class IngestOptions(OptionGroup):
 
 @cache
 def shown_options(group: type) -> Mapping[str, Shown]:
-    """How the command line shows the fields of a dataclass."""
+    """Return how the command line shows each field of a dataclass."""
     types = get_type_hints(group, include_extras=True)
     marks = {name: getattr(kind, "__metadata__", ()) for name, kind in types.items()}
     return {name: next((mark for mark in found if isinstance(mark, Shown)), Shown()) for name, found in marks.items()}

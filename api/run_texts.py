@@ -1,4 +1,4 @@
-"""Texts of finished runs: files, sentences, the user's edits, and how they are shown: references, evidence."""
+"""Texts of finished runs: their files, sentences, references, evidence and the user's edits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ..citations.export.section_files import section_title, slug
 from ..graph.session import Session
 from ..runs.edited_text import answer_as_run, answer_as_shown, editable_text, edited_record, find_text
 from ..runs.output_files import ResultFiles, UnknownFileError, report_images, save, stem_of, write_own_file
-from ..runs.result_record import ResultRecord, StoredRecord, UsageRecord, public_record, stored, with_notices
+from ..runs.result_record import ResultRecord, StoredRecord, UsageRecord, add_status_warnings, public_record, stored
 from ..runs.sentence_check import (
     CheckedSentence,
     CurrentText,
@@ -46,7 +46,7 @@ from ..runs.sentence_check import (
     load_editable,
     rewrite_sentence,
     sentence_records,
-    unchecked,
+    unchecked_record,
     withdraw_edit,
 )
 from ..stores.home import Home
@@ -58,7 +58,7 @@ from .run_options import WordOptions
 
 
 def file_versions(record: StoredRecord, home: Home) -> list[ResultFiles]:
-    """A finished run's files, plus those of the user's version if sentences were edited; blocks."""
+    """Return a finished run's files, plus those of the user's version if sentences were edited; blocks."""
     versions = [ResultFiles.of(record, home)]
     if home.runs().edits(record["thread_id"]):
         versions.append(ResultFiles.of(record, home, f"{versions[0].stem}.edited"))
@@ -78,8 +78,8 @@ def render_file(
 ) -> bytes:
     """Render the file `name` of a record whose files are called `stem`; raises `UnknownFileError`.
 
-    With `page_images` an evidence report has images of the cited PDF pages; `file_of` finds a paper's file. `word` is
-    how a Word or LibreOffice file cites.
+    With `page_images` an evidence report has images of the cited PDF pages; `file_of` finds a paper's file. `word`
+    sets how a Word or LibreOffice file cites.
     """
     images = ReportImages({}, {})
     if name.endswith(".evidence.html"):

@@ -1,4 +1,4 @@
-"""Runs a request and saves its files: `research`, `write_section`, `write_paper`, as calls and as streams of events."""
+"""Runs requests and saves their files: `research`, `write_section`, `write_paper`, as calls and as event streams."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..runs.execution import (
     ignore,
     run_request,
     run_state,
-    valid_answer,
+    validate_answer,
 )
 from ..runs.experiment_check import ExperimentReport, FieldProblem, check_experiment, shorten_body
 from ..runs.result_record import ResultRecord, public_record
@@ -66,7 +66,7 @@ Parameters = ParamSpec("Parameters")
 
 
 class RunOptions(TypedDict, total=False):
-    """How a run is made and which files are written.
+    """How a run works and which files it writes.
 
     Args:
         out: folder for the files; none are written if omitted.
@@ -75,10 +75,10 @@ class RunOptions(TypedDict, total=False):
         force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
         strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
         depth: how much the text says; from the settings if omitted.
-        interrupts: what the run asks you (needs, evidence, sentences, budget, or all): it raises `WaitingError`, and
-            resumes with `answer_run`; from the settings if omitted.
+        interrupts: when the run stops to ask you (needs, evidence, sentences, budget, or all); it then raises
+            `WaitingError`, and `answer_run` resumes it; from the settings if omitted.
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
-        citations: `zotero` or `text`, how docx and odt cite; fields of Zotero if a cited paper came from there.
+        citations: how docx and odt cite, `zotero` or `text`; `zotero` by default if a cited paper came from Zotero.
         evidence_comments: put the words behind each citation into docx and odt as comments.
         reference_doc: a docx or odt whose styles the file of that format gets.
     """
@@ -125,7 +125,7 @@ async def run(
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A run's output folder, formats besides markdown, whether to replace edited files and to show cited PDF pages."""
+    """A run's output: folder, formats besides markdown, and how files are written."""
 
     folder: Path
     formats: tuple[Format, ...] = ()
@@ -145,14 +145,13 @@ async def run_and_save(
 ) -> RunResult[ResultRecord]:
     """Run or resume a request, or return its finished result; writes files to `output`.
 
-    `answer` is for the question that the run waits with (`answer_run`). Raises as `run_request` and
-    `save` do.
+    `answer` answers the question that the run is waiting on (`answer_run`). Raises what `run_request` and `save` raise.
     """
     if output is None:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice, answer=answer)
         return RunResult(public_record(finished.record), finished.finished_earlier)
     from ..citations.export.section_files import prepare_folder
-    from ..runs.imported_text import with_edited_sections
+    from ..runs.imported_text import use_edited_sections
     from ..runs.output_files import report_images, save  # not needed for an answer without files
 
     made = [path for path in (output.folder, *output.folder.parents) if not path.exists()]  # innermost first
@@ -166,7 +165,7 @@ async def run_and_save(
         raise
     record, edited = finished.record, dict[str, Path]()
     if "sections" in record and not output.force:
-        record, edited = await in_thread(with_edited_sections, record, output.folder, session)
+        record, edited = await in_thread(use_edited_sections, record, output.folder, session)
     images, notices = await in_thread(report_images, record, session.library, pages=output.page_images)
     for line in notices:
         on_notice(f"Note: {line}")
@@ -204,13 +203,13 @@ async def aresearch(
     """Answer a question from the papers alone, or resume its run; returns the JSON of `research --json`.
 
     Args:
-        question: what to answer; `answered` in the result is false if nothing was found, None if passages were found
+        question: what to answer; in the result, `answered` is False if nothing was found, None if passages were found
             but no model judged them; `outcome` is "answered", "passages" or "nothing".
         sources: maximum number of papers to draw on; from the settings if omitted.
         length: target length in words; by the depth if omitted.
         min_year: first year of publication.
         max_year: last year of publication.
-        venue: a part of the journal's or book's name, in any case.
+        venue: part of the journal's or book's name, ignoring case.
         kind: BibTeX type of the papers.
         tag: tag of the papers.
         collection: Zotero collection of the papers.
@@ -234,8 +233,8 @@ async def aresearch(
 research = blocking(aresearch)
 
 
-def signed_answer(answer: object, by: str | None = None) -> dict[str, Any]:
-    """An answer with who gave it (by default the user of this machine), and when.
+def sign_answer(answer: object, by: str | None = None) -> dict[str, Any]:
+    """Add to an answer who gave it (by default the user of this machine), and when.
 
     `answer` is "accept", the fields to change, or a `HumanResponse`.
     """
@@ -254,31 +253,31 @@ async def aanswer_run(
     on_event: OnEvent | None = None,
     **options: Unpack[RunOptions],
 ) -> ResultRecord:
-    """Answer the question with which a run waits, and resume it; returns the JSON of the finished run.
+    """Answer the question that a run is waiting on, and resume it; returns the JSON of the finished run.
 
     Args:
-        run_id: the run, by its id or the beginning of it.
-        answer: "accept", the fields to change ({"N2": "a better need", "add": ["another"]}), "ignore" where that is
-            possible, or an answer as agent-chat-ui gives it. With `question`, it is for that question only.
+        run_id: the run's id or a prefix of it.
+        answer: "accept", the fields to change ({"N2": "a better need", "add": ["another"]}), "ignore" where possible,
+            or an answer in the form of agent-chat-ui. If it has a `question`, it is for that question only.
         by: who answers; by default the user of this machine.
         on_event: called with each event (`docs/events.md`) except `done`, the return value.
         options: as in `RunOptions`: `out`, `formats` ...
 
-    Raises `WaitingError` if the run asks something else next, `AnswerError` for an answer of the wrong form, with which
-    it still waits, `AnsweredError` if it was answered meanwhile, and what `research` raises.
+    Raises `WaitingError` if the run asks another question, `AnswerError` for an answer in the wrong form (the run keeps
+    waiting), `AnsweredError` if somebody answered meanwhile, and what `research` raises.
     """
     require_writable(session)
     record = await asyncio.to_thread(session.home.runs().get, run_id)
     own = session.with_all_settings(text_settings_of(record, session.settings, session.home))
     request = request_to_resume(record)
     await asyncio.to_thread(require_same_run, record, request, own)
-    return await run(request, own, on_event, answer=signed_answer(answer, by), **options)
+    return await run(request, own, on_event, answer=sign_answer(answer, by), **options)
 
 
 async def require_valid_answer(session: Session, run_id: str, answer: object) -> None:
-    """Raise `AnswerError` or `AnsweredError` for an answer that a run would not take, without resuming it."""
+    """Raise `AnswerError` or `AnsweredError` if the run would refuse the answer, without resuming it."""
     record = await asyncio.to_thread(session.home.runs().get, run_id)
-    await valid_answer(answer, await run_state(session.home, run_id), record, session)
+    await validate_answer(answer, await run_state(session.home, run_id), record, session)
 
 
 answer_run = blocking(aanswer_run)
@@ -308,7 +307,7 @@ async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]])
 def streamed(
     call: Callable[Concatenate[Session, Parameters], Awaitable[ResultRecord]],
 ) -> Callable[Concatenate[Session, Parameters], AsyncGenerator[Event, None]]:
-    """A call as a stream of events (`docs/events.md`), with its options and errors; named "astream" without "write".
+    """Turn a call into a stream of events (`docs/events.md`) with the same options and errors, named "astream_...".
 
     Drafts of a paper arrive one at a time in writing order, each after its "writing" step.
     """
@@ -324,7 +323,7 @@ def streamed(
     stream.__name__ = stream.__qualname__ = re.sub("^a(write_)?", "astream_", call.__name__)
     ends = "Closing it early pauses the run; the same call resumes it."
     stream.__doc__ = f"`{call.__name__}` as a stream of events. {ends}\n\n    {call.__doc__}"
-    return stream  # type: ignore[return-value]  # the name of its first parameter is no part of the type
+    return stream  # type: ignore[return-value]  # the type does not include the first parameter's name
 
 
 astream_research = streamed(aresearch)
@@ -333,7 +332,7 @@ GivenExperiment = Experiment | dict[str, Any] | Path | str
 
 
 class WritingOptions(RunOptions, total=False):
-    """How a section or a paper is written, and what it rests on.
+    """How a section or a paper is written, and which tables it may cite.
 
     Args:
         tables: ids or titles of evidence tables whose cells an introduction, a discussion or a paper may cite.
@@ -370,21 +369,24 @@ async def awrite_paper(
 ) -> ResultRecord:
     """Write or resume all six sections of a paper as one run, as `awrite_section`; returns the JSON of `paper --json`.
 
-    `out` gets the files of the paper and of each section, `formats` are those of the whole paper.
+    `out` gets the files of the paper and of each section; `formats` apply to the whole paper only.
     """
     return await _write(session, "paper", experiment, on_event, options)
 
 
 def load_section_request(kind: RunKind, file: Path, *, fresh: bool = False) -> SectionRequest:
-    """The request to write a section or a paper on the experiment in a file; blocks. Raises `ExperimentError`."""
+    """Build the request to write a section or paper about the experiment in a file; blocks.
+
+    Raises `ExperimentError`.
+    """
     experiment = with_plot_files(load_experiment(file, *required_kinds(kind)), file.parent)
     return SectionRequest(kind, experiment, str(file), fresh)
 
 
 async def with_tables(request: SectionRequest, session: Session, given: TableSources) -> SectionRequest:
-    """The request with the evidence tables that it may cite, as they are now.
+    """Add to a request the current state of the evidence tables that it may cite.
 
-    Raises `ArgumentError` for a section that weighs no studies, and `UnknownTableError`.
+    Raises `ArgumentError` for a section that cites no tables, and `UnknownTableError`.
     """
     kind = request.kind
     if given.tables and kind != "paper" and not SECTIONS[kind].weighs_studies:

@@ -1,4 +1,4 @@
-"""How finished texts are shown as plain text; imports nothing that a run has not imported."""
+"""Renders finished texts as plain text; imports only what a run has already imported."""
 
 from ..citations.html_escaping import inert as inert
 from ..citations.references import numbered_list as numbered_list

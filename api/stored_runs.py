@@ -1,4 +1,4 @@
-"""The runs and conversations stored in a home: lists, shows, exports and deletes them; their costs, and the journal."""
+"""Lists, shows, exports and deletes the runs and conversations of a home; reports costs, and prunes the journal."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 
 def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
-    """A run's current status; a "running" run without a process was killed. Blocks."""
+    """Return a run's current status; a "running" run without a process was killed. Blocks."""
     killed = run.status == "running" and home.copy_of is None and not home.run_under_way(run.thread_id)
     record = {item.name: getattr(run, item.name) for item in fields(RunHead)}
-    return cast("RunSummary", {**record, "status": "killed" if killed else run.status})  # which has the same fields
+    return cast("RunSummary", {**record, "status": "killed" if killed else run.status})  # the fields are the same
 
 
 async def run_details(run_id: str, home: Home) -> RunDetails:
-    """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
+    """Return the JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
     from ..drafts.written_draft import searches_of
     from ..runs.execution import run_state  # imports LangGraph, not needed for lists
     from ..runs.result_record import public_record, stored
@@ -69,7 +69,7 @@ async def run_details(run_id: str, home: Home) -> RunDetails:
 
 
 def list_runs(home: Home, limit: int | None = None, offset: int = 0) -> list[RunSummary]:
-    """The runs as in `runs list --json`, the latest first; blocks."""
+    """Return the runs as in `runs list --json`, the latest first; blocks."""
     return [run_summary(run, home) for run in home.runs().heads(limit, offset)]
 
 
@@ -83,9 +83,10 @@ async def delete_run(home: Home, run_id: str) -> RunRecord:
 def load_resumable(
     run_id: str, home: Home, current: Settings, given: Mapping[str, Any]
 ) -> tuple[RunRecord, RunRequest, Settings]:
-    """A run with the request and settings to resume it: those of its text, unless `given`, others from `current`.
+    """Load a run with the request and settings to resume it; `given` settings override the run's.
 
-    Blocks. Raises `UnknownRunError`, and `ConfigurationError` if the run's endpoint differs from that in `current`.
+    Settings that do not affect the text come from `current`. Blocks. Raises `UnknownRunError`, and `ConfigurationError`
+    if the run's endpoint differs from the one in `current`.
     """
     from ..runs.run_requests import request_to_resume, settings_to_resume
 
@@ -94,7 +95,10 @@ def load_resumable(
 
 
 async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spending]:
-    """What all runs, or those of these ids or prefixes, spent by model; raises `InputError`, `UnknownRunError`."""
+    """Return what runs (all, or those with these ids or prefixes) spent by model.
+
+    Raises `InputError` and `UnknownRunError`.
+    """
     home.require_library()
     with home.open_journal() as journal:
         rows = await journal.spending()
@@ -106,7 +110,7 @@ async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spendin
 
 
 def survey_journal(home: Home) -> dict[str, Any]:
-    """Size, age, models and reuse of cached answers, as the JSON of `journal stats --json`; blocks."""
+    """Return size, age, models and reuse of cached answers: the JSON of `journal stats --json`; blocks."""
     from ..models.journal.journal import survey
 
     return survey(home.journal_database())
@@ -115,9 +119,9 @@ def survey_journal(home: Home) -> dict[str, Any]:
 def prune_journal(
     home: Home, *, older_than: float | None, rejected: bool, embeddings: bool, dry_run: bool
 ) -> dict[str, Any]:
-    """Delete cached answers no unfinished run needs; returns the JSON of `journal prune`. Blocks.
+    """Delete cached answers that no unfinished run needs; returns the JSON of `journal prune`. Blocks.
 
-    `older_than` is in days; `rejected` are answers that failed validation; `dry_run` only counts.
+    `older_than` is in days; `rejected` selects answers that failed validation; `dry_run` only counts.
     """
     from ..models.journal.journal import prune
 
@@ -134,7 +138,7 @@ def spending_record(row: Spending, prices: Mapping[str, Price]) -> SpendingRecor
 
 
 def usage_total(rows: Sequence[Spending], prices: Mapping[str, Price]) -> UsageRecord:
-    return cast("UsageRecord", asdict(Usage.of(rows, total_cost(rows, prices))))  # which has the same fields
+    return cast("UsageRecord", asdict(Usage.of(rows, total_cost(rows, prices))))  # the fields are the same
 
 
 def usage_by_day(rows: Iterable[tuple[str, Spending]], prices: Mapping[str, Price]) -> list[UsageOfDay]:
@@ -144,14 +148,14 @@ def usage_by_day(rows: Iterable[tuple[str, Spending]], prices: Mapping[str, Pric
 
 
 def list_conversations(home: Home, words: str = "", *, archived: bool = False) -> list[ConversationEntry]:
-    """The conversations, or the archived ones, the latest first: all, or those with these words; blocks."""
+    """Return the conversations (or the archived ones) that contain the words, the latest first; blocks."""
     return [entry for entry in home.conversations().all(words) if entry.archived == archived]
 
 
 def label_conversation(
     home: Home, thread_id: str, *, name: str | None = None, archived: bool | None = None
 ) -> ConversationEntry:
-    """Name a conversation ("" for its first question again), or archive it; None changes nothing. Blocks."""
+    """Name a conversation ("" restores its first question as its name), or archive it; None changes nothing. Blocks."""
     register = home.conversations()
     entry = register.get(thread_id)
     register.label(entry.thread_id, name=None if name is None else " ".join(name.split()), archived=archived)
@@ -166,12 +170,12 @@ def begin_conversation(home: Home) -> ConversationEntry:
 
 
 def is_edited(home: Home, thread_id: str) -> bool:
-    """Whether an answer of a conversation has edits of the user's; blocks."""
+    """Whether the user edited an answer of a conversation; blocks."""
     return any(text_id.startswith(f"{thread_id}.") for text_id in home.runs().edited())
 
 
 def turns_as_shown(session: Session, thread_id: str) -> list[KeptTurn]:
-    """The finished turns of a conversation with the user's edits of their answers, for files; blocks."""
+    """Return the finished turns of a conversation with the user's edits of the answers, for files; blocks."""
     from ..runs.edited_text import answer_as_shown  # slow import, not needed for lists
 
     turns = session.home.conversations().turns(thread_id)
@@ -179,12 +183,12 @@ def turns_as_shown(session: Session, thread_id: str) -> list[KeptTurn]:
 
 
 def find_turn(home: Home, thread_id: str, number: int) -> KeptTurn | None:
-    """A finished turn by its number, from 1; blocks."""
+    """Find a finished turn by its number, from 1; blocks."""
     return next((turn for turn in home.conversations().turns(thread_id) if turn.number == number), None)
 
 
 def turn_record(turn: KeptTurn) -> ResultRecord:
-    """A finished turn as plain data: its number, the question, and the answer's JSON."""
+    """Convert a finished turn to plain data: its number, the question, and the answer's JSON."""
     from ..runs.result_record import public_record, stored
 
     return {"number": turn.number, **public_record(stored(turn.record)), "asked": inert(turn.asked)}
@@ -192,22 +196,22 @@ def turn_record(turn: KeptTurn) -> ResultRecord:
 
 def conversation_summary(entry: ConversationEntry) -> ConversationSummary:
     """A conversation as `conversations list` shows it."""
-    return cast("ConversationSummary", asdict(entry))  # which has the same fields
+    return cast("ConversationSummary", asdict(entry))  # the fields are the same
 
 
 def conversation_record(entry: ConversationEntry, turns: Sequence[KeptTurn]) -> ConversationDetails:
-    """The JSON of `conversations show`: the conversation with its finished turns."""
+    """Return the JSON of `conversations show`: the conversation with its finished turns."""
     return cast("ConversationDetails", {**asdict(entry), "turns": [dict(turn_record(turn)) for turn in turns]})
 
 
 def transcript_json(thread_id: str, turns: Sequence[KeptTurn]) -> str:
-    """A conversation as the JSON of its export."""
+    """Return a conversation as the JSON of its export."""
     record = {"thread_id": thread_id, "turns": [turn_record(turn) for turn in turns]}
     return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
 
 
 def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
-    """All questions and answers in order, then their references without repeats."""
+    """Return a conversation as markdown: its questions and answers in order, then the references without repeats."""
     from ..citations.references import places_line
 
     parts = [f"# {inert(turns[0].asked)}"]
@@ -228,7 +232,7 @@ def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
         for entry in sorted(references.values(), key=order):
             lines.append(inert(f"- **{entry['label']}**: {entry['text']}"))
             numbered = [other for other in entries if other["key"] == entry["key"] and str(other["label"]).isdigit()]
-            places = places_line(place for other in numbered for place in other["places"])  # else the label names them
+            places = places_line(place for other in numbered for place in other["places"])
             lines += [f"  - {inert(places)}"] if places else []
         parts.append("## References\n\n" + "\n".join(lines))
     parts.append(f"<!-- conversation {thread_id} -->")
@@ -246,7 +250,7 @@ def write_transcript(
 ) -> tuple[Path, list[str]]:
     """Write a conversation as markdown, or JSON if the name ends in .json; returns its path and any warning.
 
-    Unless `force` is given, an edited or foreign file is kept and the new one numbered (`talk.2.md`).
+    Unless `force` is given, a file edited or not written by Citeloom is kept and the new one numbered (`talk.2.md`).
     Blocks. Raises `InputError` if no question has been answered yet or the file cannot be written.
     """
     from ..runs.output_files import write_own_file

@@ -1,4 +1,4 @@
-"""`update`: which finished texts and tables a changed library concerns, and what they become if that is accepted."""
+"""`update`: finds finished texts and tables that a changed library affects, and proposes changes to accept."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from ..claims.text_check import ClaimChecker
 from ..documents.marker_escaping import as_written
 from ..drafts.written_draft import sources_for, verdict_record
 from ..evidence_tables.stored_tables import load_table
-from ..graph.prompt_fitting import fitted
+from ..graph.prompt_fitting import run_fitted
 from ..graph.session import Session
 from ..models.concurrency import gather_all
 from ..models.http.endpoints import hash_key
 from ..plurals import counted
-from ..roles.extractive.passage_details import with_page
+from ..roles.extractive.passage_details import set_page
 from ..roles.protocols import Source, Verdict
 from ..runs.edited_text import EditableSection, cited_sections, section_verdicts
 from ..runs.execution import run_request
 from ..runs.run_requests import request_to_resume
-from ..runs.sentence_check import passage_evidence, unchecked
+from ..runs.sentence_check import passage_evidence, unchecked_record
 from ..stores.evidence_table_register import StoredTable
 from ..stores.home import Home
 from ..stores.library import Library
@@ -50,7 +50,7 @@ from ..text.sentences import replace_spans
 from ..text.words import close_gaps
 from ..tools.retrieval import RERANKER, retrieve
 from ..tools.scope import Scope
-from .arguments import ArgumentError, at_least_one, one_or_more, require_writable
+from .arguments import ArgumentError, one_or_more, require_positive, require_writable
 from .blocking import blocking
 from .checking import claim_checker
 from .evidence_tables import amake_table
@@ -59,9 +59,9 @@ _TABLES = ("table-", "agree-", "contradictions-")
 
 
 class UpdateRecord(TypedDict):
-    """What needs another look, what was accepted now, and how many texts had to be compared.
+    """What needs another look, what this call accepted, and how many texts it compared.
 
-    `complete` is false if a limit left sentences unjudged: the same call with a higher limit continues.
+    `complete` is False if a limit left sentences unjudged; repeat the call with a higher limit to resume.
     """
 
     items: list[UpdateItem]
@@ -82,24 +82,24 @@ async def aupdate_texts(
     max_calls: int | None = None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> UpdateRecord:
-    """Compare finished texts and tables with the library as it is now; accept what is named.
+    """Compare finished texts and tables with the current library; accept the named changes.
 
-    Without a change since the last comparison nothing is searched and no model is called. Only new and changed papers
-    are searched, and a model judges only what is near. An accepted sentence becomes an edit of its run, whose own text
-    stays; an accepted answer is asked again, and of a table only what changed is read.
+    If nothing changed since the last comparison, nothing is searched and no model is called. Only new and changed
+    papers are searched, and a model judges only near passages. An accepted sentence becomes an edit of its run; an
+    accepted answer is asked again; an accepted table reads what changed.
 
     Args:
         runs: ids of runs or tables; all tables, and the latest run of each question and experiment, if omitted.
-        accept: ids of items to accept; one that was accepted before is unknown.
+        accept: ids of items to accept; items accepted earlier are unknown.
         accept_all: accept all items.
         max_calls: limit on model requests; sentences beyond it are not judged.
-        on_notice: called with one line for each text that is compared.
+        on_notice: called with one line for each compared text.
 
     Raises `InputError` for an unknown run or id, and `PausedError` if the endpoint is lost.
     """
     require_writable(session)
     if max_calls is not None:
-        at_least_one("max_calls", max_calls)
+        require_positive("max_calls", max_calls)
         session = session.with_settings(max_calls=max_calls)
     version, records = await asyncio.to_thread(lambda: (session.library.version(), session.library.records()))
     name, progress, home = own_id(f"update-{version}"), Progress(), session.home
@@ -114,14 +114,14 @@ async def aupdate_texts(
         retracted = sorted(key for key, status in statuses.items() if status.retracted)
         comparison = _Comparison(session, checker, version, hashes, retracted)
         known = await asyncio.to_thread(home.runs().comparisons)
-        texts = await asyncio.to_thread(_texts, home, one_or_more(runs))
+        texts = await asyncio.to_thread(_texts_to_compare, home, one_or_more(runs))
         for text_id, text in texts.items():
             stamp, found[text_id] = known.get(text_id, ("", {}))
             if stamp != (now := await asyncio.to_thread(comparison.stamp, text)):
                 compared += 1
                 on_notice(f"Comparing {text_id} with the library.")
                 work = partial(comparison.compare, text, found[text_id].get("since", ""), now)
-                found[text_id] = await fitted(session, name, work)
+                found[text_id] = await run_fitted(session, name, work)
         items = [item for record in found.values() for item in record["items"]]
         if unknown := set(accept) - {item["id"] for item in items}:
             raise ArgumentError(f"accept: there is no item {min(unknown)}; there are {len(items)}.")
@@ -147,12 +147,12 @@ update_texts = blocking(aupdate_texts)
 
 
 def pending_updates(session: Session) -> list[UpdateItem]:
-    """What the last comparison found and nobody has accepted; blocks, and compares nothing."""
+    """Return what the last comparison found and nobody has accepted yet; blocks, and compares nothing."""
     known = session.home.runs().comparisons()
     return [item for _, record in known.values() for item in record["items"]]
 
 
-def _texts(home: Home, named: Sequence[str]) -> dict[str, RunHead | StoredTable]:
+def _texts_to_compare(home: Home, named: Sequence[str]) -> dict[str, RunHead | StoredTable]:
     """The texts to compare, by id; blocks."""
     tables, runs = home.evidence_tables(), home.runs()
     chosen: list[RunHead | StoredTable] = [*runs.latest_finished(), *tables.all()]
@@ -166,7 +166,7 @@ def _texts(home: Home, named: Sequence[str]) -> dict[str, RunHead | StoredTable]
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """A comparison of texts with a version of the library, whose papers have these `hashes`."""
+    """Compares texts with a version of the library; `hashes` are its papers' hashes by key."""
 
     session: Session
     checker: ClaimChecker
@@ -175,7 +175,7 @@ class _Comparison:
     retracted: Sequence[str]
 
     def stamp(self, text: RunHead | StoredTable) -> str:
-        """What a comparison depends on; the same again means that there is nothing to do. Blocks."""
+        """Return a hash of what a comparison depends on; if it is unchanged, there is nothing to compare. Blocks."""
         if isinstance(text, StoredTable):
             table = self.session.home.evidence_tables().get(text.table_id)
             return hash_key([self.version, self.retracted, table.updated_at])
@@ -184,7 +184,7 @@ class _Comparison:
         return hash_key([self.version, judge, self.retracted, edits])
 
     async def compare(self, text: RunHead | StoredTable, since: str, stamp: str) -> dict[str, Any]:
-        """Compare a text with what changed `since` a version, if any, and store what needs another look."""
+        """Compare a text with what changed since the version `since`, and store what needs another look."""
         home, library = self.session.home, self.session.library
         if isinstance(text, StoredTable):
             table = await asyncio.to_thread(load_table, library, home.evidence_tables(), text.table_id)
@@ -199,17 +199,17 @@ class _Comparison:
             found = await compare_text(cited_sections(run, edits), self.checker, hashes, known)
             named = {"run": run.thread_id, "kind": run.section, "title": run.title}
         items = [cast("UpdateItem", {**item, **named}) for item in found]
-        for item in items:  # an id follows from what an item says, so that a repeated request accepts no other item
+        for item in items:  # ids are hashes of the content, so that a repeated request accepts no other item
             said = ("run", "section", "position", "sentence", "reason", "detail", "keys")
             item["id"] = hash_key([dict(item)[name] for name in said])[:8]
         await asyncio.to_thread(home.runs().note_library, self.version, self.hashes)
         return await self.keep(named["run"], items, since, stamp)
 
     async def keep(self, text_id: str, items: Sequence[UpdateItem], since: str, stamp: str) -> dict[str, Any]:
-        """Store what of a text needs another look; a comparison that a limit stopped is repeated."""
+        """Store what in a text needs another look."""
         record = {"items": items, "since": since if items else self.version}
-        kept = "" if self.checker.progress.stopped else stamp
-        await asyncio.to_thread(self.session.home.runs().keep_comparison, text_id, kept, record)
+        stored = "" if self.checker.progress.stopped else stamp  # a comparison stopped by a limit is repeated
+        await asyncio.to_thread(self.session.home.runs().keep_comparison, text_id, stored, record)
         return record
 
 
@@ -243,16 +243,16 @@ Reason = Literal[
     "new papers",
 ]
 _HITS: Final = 6  # passages of new papers for each sentence
-_SHOWN: Final = 2  # of them, to the judge
+_SHOWN: Final = 2  # of these passages, shown to the judge
 _PASSAGE_TOKENS: Final = 420
-_NEARER: Final = 1.0  # log-odds of the cross-encoder by which a passage is clearly nearer than those that are cited
+_NEARER: Final = 1.0  # cross-encoder log-odds by which a passage is clearly nearer than the cited ones
 _SURE: Final = 1e-6
 
 
 class UpdateItem(TypedDict):
-    """A sentence, or a row of a table, that needs another look; `proposed` is what it becomes if accepted.
+    """A sentence, or a row of a table, that needs another look; `proposed` is its new text if accepted.
 
-    `marked` and `evidence_id` are how an accepted sentence is stored.
+    `marked` is that text with evidence markers, and `evidence_id` the marker of its new passage.
     """
 
     id: str
@@ -275,7 +275,7 @@ class UpdateItem(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A sentence with markers and without, the evidence of it that is `bad`, and what may be put in its place."""
+    """A cited sentence (`marked` has markers, `words` none), its `bad` evidence, and passages to replace it by."""
 
     section: EditableSection
     position: int
@@ -305,9 +305,9 @@ async def compare_text(
     since: Mapping[str, str] | None,
     known_retracted: Collection[str] = (),
 ) -> list[UpdateItem]:
-    """What in these sections needs another look; `since` are the papers' hashes when they were written, if known.
+    """Find what in these sections needs another look; `since` has the papers' hashes at the time of writing, if known.
 
-    Claims beyond a budget are not judged (`checker.progress.stopped`).
+    Claims beyond the budget are not judged (`checker.progress.stopped`).
     """
     library, evidence = checker.library, {item.id: item for section in sections for item in section.evidence}
     records = await asyncio.to_thread(library.records)
@@ -339,7 +339,7 @@ async def compare_text(
         names = [name for name in marker_ids(place.marked) if name in cited]
         bad = tuple(name for name in names if name in problems)
         if not bad:
-            return await _with_nearer(place, [found[name] for name in names], fresh - retracted, checker)
+            return await _add_nearer_passages(place, [found[name] for name in names], fresh - retracted, checker)
         (reason, detail), own = problems[bad[0]], cited[bad[0]].key
         if reason == "page moved":
             at = found[bad[0]].evidence
@@ -365,10 +365,10 @@ async def compare_text(
     return [item for item in items if item is not None]
 
 
-async def _with_nearer(
+async def _add_nearer_passages(
     place: _Candidate, own: Sequence[Source], fresh: Collection[str], checker: ClaimChecker
 ) -> _Candidate | None:
-    """The sentence with passages of new papers that are clearly nearer than those it cites, or deny its words."""
+    """Add passages of new papers that are clearly nearer than the cited ones or deny the sentence; None without."""
     papers = tuple(sorted(set(fresh) - {source.paper.key for source in own}))
     query = claim_query(place.words, place.before)
     hits = await retrieve(checker.library, query, _HITS, Scope(papers=papers), checker.options) if papers else []
@@ -390,13 +390,13 @@ async def _with_nearer(
 
 
 def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free: Iterator[int]) -> UpdateItem | None:
-    """What becomes of a sentence; None if a judge found that the new papers say nothing about it."""
+    """Propose a change to a sentence; None if the judge found that the new papers say nothing about it."""
     judged, reason = claim.label != "unjudged", item.reason
     if judged and not item.bad:
         reason = "opposite evidence" if claim.label == "contradicted" else "better evidence"
     opposite = reason == "opposite evidence"
     records = [record for key in {x.chunk.key: 0 for x in claim.passages} for record in claim.records(key)]
-    if judged:  # what says it in part only is no better
+    if judged:  # passages that support the sentence only in part are not better
         does, wanted = ("contradicts", "contradicted") if opposite else ("supports", "supported")
         records = [record for record in records if record["does"] == does and claim.label == wanted]
     passage, detail = next(iter(records), None), item.detail
@@ -418,16 +418,16 @@ def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free
         for found in item.bad:
             marked = marked.replace(f"[{found}]", f"[{name}]" if passage and found == item.bad[0] else "")
         if passage:
-            marked = with_page(marked, name, passage["page"])
+            marked = set_page(marked, name, passage["page"])
         elif not kept and any(is_quotation(item.words[start:end]) for start, end in quoted_spans(item.words)):
-            marked = ""  # nobody's words are left without their source
+            marked = ""  # a quotation without its source is removed
     by_id = {**keys, name: passage["key"]} if passage else keys
     groups = [
         (start, end, f"({'; '.join(dict.fromkeys(by_id[found] for found in ids if found in by_id))})")
         for start, end, ids in marker_groups(marked)
     ]
     named = list(dict.fromkeys(keys[found] for found in item.bad or kept))
-    made = _item(reason, detail, item.section.kind, item.words, named, action)
+    made = _update_item(reason, detail, item.section.kind, item.words, named, action)
     made |= {"position": item.position, "passage": passage, "judged": judged, "marked": marked}
     return made | {
         "proposed": close_gaps(as_written(replace_spans(marked, groups))),
@@ -442,34 +442,36 @@ _EMPTY: Final[Mapping[str, Any]] = {
 }
 
 
-def _item(reason: Reason, detail: str, section: str, sentence: str, keys: list[str], action: str) -> UpdateItem:
+def _update_item(reason: Reason, detail: str, section: str, sentence: str, keys: list[str], action: str) -> UpdateItem:
     given = {"reason": reason, "detail": detail, "section": section, "sentence": sentence}
     return cast("UpdateItem", {**_EMPTY, **given, "keys": keys, "action": action})
 
 
 def compare_table(table: Mapping[str, Any], library: Library) -> list[UpdateItem]:
-    """The rows of a table whose papers changed, are gone or retracted, and how many papers are new; blocks."""
+    """Find a table's rows whose papers were changed, removed or retracted, and count new papers; blocks."""
     papers = {paper.key: paper for paper in library.papers()}
     statuses = library.metadata.statuses(papers.values())
     action = "read again" if table["table_id"].startswith("table-") else ""
-    items = [_item("removed", f"{key} is no longer in the library.", key, key, [key], "") for key in table["removed"]]
+    items = [
+        _update_item("removed", f"{key} is no longer in the library.", key, key, [key], "") for key in table["removed"]
+    ]
     for row in table["rows"]:
         key, name = row["key"], f"{row['key']} {row['study']}".strip()
         if row["changed"]:
             text = "\n\n".join(chunk.text for chunk in library.paper_chunks(key)) if key in papers else ""
             lost = {name for name, cell in row["cells"].items() for span in cell["spans"] if span["quote"] not in text}
             detail = f"Its words are gone: {', '.join(sorted(lost))}." if lost else "Its words are still there."
-            items.append(_item("words gone" if lost else "paper changed", detail, key, name, [key], action))
+            items.append(_update_item("words gone" if lost else "paper changed", detail, key, name, [key], action))
         elif key in statuses and statuses[key].retracted:
-            items.append(_item("retracted", statuses[key].retraction_line(), key, name, [key], ""))
+            items.append(_update_item("retracted", statuses[key].retraction_line(), key, name, [key], ""))
     if table["screened"] and (new := table["papers"] - table["screened"]) > 0:
         detail = f"{counted(new, 'paper')} not screened yet."
-        items.append(_item("new papers", detail, "", table["question"], [], action))
+        items.append(_update_item("new papers", detail, "", table["question"], [], action))
     return items
 
 
 def accepted_edit(item: UpdateItem, section: EditableSection, library: Library) -> EditedSentence:
-    """The edit that an accepted item makes; its passage becomes evidence of the text. Blocks."""
+    """Build the edit for an accepted item; its passage becomes evidence of the text. Blocks."""
     before, edit = section.current(item["position"]), section.edits.get(item["position"])
     added = list(edit.checked.get("evidence", ())) if edit else []
     if passage := item["passage"]:
@@ -483,7 +485,12 @@ def accepted_edit(item: UpdateItem, section: EditableSection, library: Library) 
         for name in sentence.ids
         if name in known
     ]
-    own = {**unchecked(item["position"]), "section": section.kind, "text": item["proposed"], "ok": item["judged"]}
+    own = {
+        **unchecked_record(item["position"]),
+        "section": section.kind,
+        "text": item["proposed"],
+        "ok": item["judged"],
+    }
     own["verdict"] = "supported" if item["judged"] else "unjudged"
     more = {"marked": item["marked"], "evidence": added, "verdicts": verdicts, "before": edit.text if edit else ""}
     return EditedSentence(item["position"], item["proposed"], {**own, **more})

@@ -142,7 +142,7 @@ def measure(
     missing = misplaced(asked, shared / "corpus/papers")
     place = (home or _USUAL_HOME).expanduser()
     planned = {} if needs is None else planned_needs(needs, asked)
-    papers = {} if named is None else named_papers(named, asked)
+    papers = {} if named is None else find_mentions(named, asked)
     covered = asyncio.run(_covered(asked, place, shared / "corpus", planned, papers, single_shot=single_shot))
     print(json.dumps(_record(covered, missing), ensure_ascii=False, indent=1) if as_json else _table(covered, missing))
 
@@ -213,7 +213,7 @@ def planned_needs(path: Path, questions: Sequence[Question]) -> dict[str, tuple[
     }
 
 
-def named_papers(path: Path, questions: Sequence[Question]) -> dict[str, tuple[str, ...]]:
+def find_mentions(path: Path, questions: Sequence[Question]) -> dict[str, tuple[str, ...]]:
     """The papers of a file `{question id: [key, ...]}`, by the question's text."""
     given = json.loads(path.read_text(encoding="utf-8"))
     return {question.text: tuple(given[question.id]) for question in questions if question.id in given}

@@ -17,7 +17,7 @@ from typing import Any
 from bench.papers import ROOT
 from citeloom.citations.checks.number_parsing import given_numbers
 from citeloom.documents.plain_text import plain_text
-from citeloom.evidence_tables.table_files import cell_text
+from citeloom.evidence_tables.table_files import format_cell
 from citeloom.text.words import is_stop, split_words, stem
 
 LABELS = ROOT / "tests" / "acceptance" / "labels" / "inventory_questions.json"
@@ -67,11 +67,11 @@ def _score_cell(score: TableScore, place: str, given: list[Mapping[str, Any]], w
     if wanted["status"] == "not reported":
         counts.update(unreported=1, right=not filled, invented=bool(filled))
         if filled:
-            score.doubtful.append(f"{place}: not reported, but: {cell_text(filled[0])}")
+            score.doubtful.append(f"{place}: not reported, but: {format_cell(filled[0])}")
         return
     counts["reported"] += 1
     counts["missed"] += not filled
-    text = " ".join(cell_text(cell) for cell in filled)
+    text = " ".join(format_cell(cell) for cell in filled)
     quotes = " ".join(_quotes(filled))
     statements = wanted.get("values", [wanted])  # several where the paper conflicts: a cell shows each
     right = all(_says(text, item["value"]) for item in statements)

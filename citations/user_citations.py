@@ -19,7 +19,7 @@ from ..documents.blocks import field_blocks
 from ..documents.marker_escaping import as_text, as_written
 from ..experiment import Experiment, SectionKind
 from ..plurals import counted
-from ..roles.extractive.section_outlines import failed_statement
+from ..roles.extractive.section_outlines import failure_statement
 from ..section_kinds import SECTIONS
 from ..settings.config import CitationStyle
 from ..text.sentences import replace_spans, sentence_spans
@@ -114,7 +114,7 @@ def insert_user_statements(
         else:
             paragraphs[place] = f"{paragraphs[place].rstrip()} {words}"
         text = "\n\n".join(paragraphs)
-    failed = failed_statement(kind, experiment)
+    failed = failure_statement(kind, experiment)
     return text if not failed or plain_wording(failed) in existing else f"{failed}\n\n{text}"
 
 
@@ -314,8 +314,10 @@ class CitableEvidence:
         if cited := [item.id for item in own if item.id in before]:
             return cited
         said = set(_WORD.findall(words.casefold())) - STOP_WORDS
+        ranked = sorted(own, key=lambda item: (-len(said & self._words[item.id]), item.id))
+        return [item.id for item in ranked[:_MOST]]
 
-        def shared(item: Evidence) -> int:
-            return len(said.intersection(_WORD.findall(f"{item.quote} {item.summary}".casefold())))
-
-        return [item.id for item in sorted(own, key=lambda item: (-shared(item), item.id))[:_MOST]]
+    @cached_property
+    def _words(self) -> dict[str, set[str]]:
+        """The words of each evidence, which are compared with many sentences."""
+        return {item.id: set(_WORD.findall(f"{item.quote} {item.summary}".casefold())) for item in self.evidence}

@@ -1,4 +1,4 @@
-"""ingest, add and sync: add papers from files, if wanted on Ray, by DOI or arXiv id, or from Zotero."""
+"""ingest, add and sync: add papers from files (optionally on Ray), by DOI or arXiv id, or from Zotero."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .output import (
     notice,
     notice_command,
     one_line,
+    print_warnings,
     result,
     result_json,
-    warnings_and_refusals,
 )
 
 _LOCAL: Final = "local"
@@ -41,14 +41,14 @@ _OUTCOMES: Final = {
     "refused": "not added",
 }
 
-OfflineOption = Annotated[bool, "Send nothing: use only answers that are in the cache, of any age."]
+OfflineOption = Annotated[bool, "Send nothing; use only cached answers, of any age."]
 
 
 class RayCommand(TyperCommand):
     """A command whose `--ray` value is optional."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments, adding a local cluster's address to each `--ray` without one."""
+        """Parse arguments, after adding a local cluster's address to each `--ray` without one."""
         if "" in args:  # as a path, "" is the current folder
             raise InputError("An empty path was given.", help="Name the folder that holds your papers.")
         return super().parse_args(ctx, with_ray_address(args))
@@ -85,14 +85,14 @@ def ingest(
 ) -> Printed:
     """Index papers and embed what is new.
 
-    A second ingest embeds nothing; an edited file embeds what changed. A paper is matched to its BibTeX entry by
-    file name, 'file' field, DOI or title; one without an entry is indexed with a warning. Exit code 4 means
+    A second ingest embeds nothing; for an edited file only what changed is embedded. A paper is matched to its BibTeX
+    entry by file name, 'file' field, DOI or title; without an entry it is indexed with a warning. Exit code 4 means
     that some files or entries were refused, each named with its reason; the others are indexed.
     KEY.notes.md beside a paper is your note on it, which 'find' searches and nothing cites.
     --ocr reads scanned pages with tesseract, in the languages of CITELOOM_OCR_LANGUAGES, and marks their text.
     The limits count the requests of this ingest, including embeddings; each further ingest counts anew.
-    With CITELOOM_VISION_MODEL, figures are described once the papers are ready; what cannot be described is named, and
-    'papers describe' continues.
+    With CITELOOM_VISION_MODEL, figures are described once the papers are ready; figures that cannot be described are
+    named, and 'papers describe' resumes.
     --ray spreads reading, chunking and embedding over a Ray cluster; the library is the same as without it.
 
     Example: citeloom ingest my-library/ --bib my-library/library.bib
@@ -106,10 +106,10 @@ def ingest(
         sources = blocking.run_async(api.ingesting.aread_for_new_home(settings, found, paths, options, cluster))
     if sources is not None and not sources.found:
         record, stopped = api.ingesting.refused_record(sources), None
-        warnings_and_refusals(record)
+        print_warnings(record)
     else:
         with api.homes.open_home(settings, found, notice) as session, ingest_progress() as show:
-            given: dict[str, Any] = {"ray": cluster, "sources": sources, "on_report": warnings_and_refusals}
+            given: dict[str, Any] = {"ray": cluster, "sources": sources, "on_report": print_warnings}
             outcome = blocking.run_async(api.ingesting.aingest_papers(session, paths, options, on_event=show, **given))
         record, stopped = outcome.as_dict(), outcome.stopped
     lines = [
@@ -129,7 +129,7 @@ def ingest(
     return Printed(record, lambda _: lines, refused if failed else DONE)
 
 
-ingest.command_class = RayCommand  # type: ignore[attr-defined]  # which `cli.py` reads
+ingest.command_class = RayCommand  # type: ignore[attr-defined]  # read by `cli.py`
 
 
 def add(
@@ -143,11 +143,11 @@ def add(
     anyway: Annotated[bool, "Also add a paper whose title and authors are in the library already."] = False,
     offline: OfflineOption = False,
 ) -> Printed:
-    """Add papers by DOI or arXiv id: metadata, BibTeX entry and, where there is one, the free PDF.
+    """Add papers by DOI or arXiv id: metadata, BibTeX entry and, if available, the free PDF.
 
-    The entries go into a .bib of Citeloom's own, in the folder 'added' of the home; yours is only touched with --bib.
-    Keys follow CITELOOM_CITATION_KEY, in Better BibTeX's terms. Without a PDF the abstract is indexed, until you ingest
-    the paper's file. Exit code 4 means that some were not added, each named with its reason.
+    The entries go into a .bib in the folder 'added' of the home; your own .bib is only changed with --bib. Keys follow
+    CITELOOM_CITATION_KEY, in Better BibTeX's syntax. Without a PDF the abstract is indexed, until you ingest the
+    paper's file. Exit code 4 means that some were not added, each named with its reason.
 
     Example: citeloom add 10.1371/journal.pmed.0020124 arXiv:1706.03762 --download
     """
@@ -172,15 +172,15 @@ def add(
             bib=bib,
             on_open=lambda hosts, count: notice(f"Asking {hosts} about {counted(count, 'paper')}."),
             on_event=show,
-            on_report=warnings_and_refusals,
+            on_report=print_warnings,
             on_notice=notice,
         )
         records = blocking.run_async(api.paper_lookup.aadd_papers(session, wanted, options))
     failed = any(record["outcome"] in ("refused", "similar") or record["failures"] for record in records)
-    return Printed({"papers": records}, _added_lines, DONE_WITH_REFUSALS if failed else DONE)
+    return Printed({"papers": records}, _addition_lines, DONE_WITH_REFUSALS if failed else DONE)
 
 
-def _added_lines(added: dict[str, Any]) -> Iterator[str]:
+def _addition_lines(added: dict[str, Any]) -> Iterator[str]:
     for record in added["papers"]:
         named = f"{record['identifier']} ({record['key']})" if record["key"] else record["identifier"]
         line = one_line(f"{named}: {_OUTCOMES[record['outcome']]}{': ' + record['why'] if record['why'] else ''}")
@@ -192,8 +192,8 @@ def _added_lines(added: dict[str, Any]) -> Iterator[str]:
 
 
 sync_app = command_group("Keep the library in step with Zotero.")
-sync_app.callback()(lambda: None)  # else a group of one command would be that command
-_MAX_TITLES: Final = 5  # items without a file
+sync_app.callback()(lambda: None)  # otherwise Typer merges a group with its only command
+_MAX_TITLES: Final = 5  # shown titles of items without a file
 
 
 @sync_app.command("zotero")
@@ -214,13 +214,13 @@ def sync_zotero(
     Reads the local API of a running Zotero, else its database in ~/Zotero; CITELOOM_ZOTERO names another address or
     folder. Nothing is ever written to Zotero. Keys are Better BibTeX's, else they follow CITELOOM_CITATION_KEY.
     Syncing again embeds nothing and reads no file again. Notes and annotations become your note on a paper, which
-    is found but never cited. If an item has no readable file, its abstract is indexed. Only papers added by a sync
+    is searched but never cited. If an item has no readable file, its abstract is indexed. Only papers added by a sync
     are removed. Exit code 4 means that some items were refused, each named with its reason.
 
     Example: citeloom sync zotero --collection Thesis --watch
     """
     if watch and dry_run:
-        raise InputError("--watch and --dry-run exclude each other.", help="Give one of them.")
+        raise InputError("--watch and --dry-run cannot be combined.", help="Give one of them.")
     settings, found = resolve()
     lookup = api.paper_lookup
     request = lookup.ZoteroRequest(group, tuple(collection or ()), prune)
@@ -233,7 +233,7 @@ def sync_zotero(
             listeners: dict[str, Any] = {"on_event": show, "on_notice": notice}
             report = await lookup.async_reading(session, reading, request, dry_run=dry_run, **listeners)
         in_progress = False
-        warnings_and_refusals(report.record)
+        print_warnings(report.record)
         if as_json:
             result_json(report.record)
         else:

@@ -1,4 +1,4 @@
-"""table, tables, agree and contradictions: a row for each study, and which are for a claim; with the words of each."""
+"""table, tables, agree and contradictions: studies in rows, and their stance on claims, with the words behind each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .sections import OverwriteOption
 
 class TableFiles(OverwriteOption):
     formats: Annotated[tuple[str, ...], run_options.Shown("--format", "md")] = run_options.option(
-        "Also write csv, xlsx (with a sheet of the words), tex, docx, html whose cells open to their words, or svg",
+        "Also write csv, xlsx (with a sheet of the quotes), tex, docx, html (cells open to their quotes), or svg",
         value=(),
     )
 
@@ -47,7 +47,7 @@ def make_table(
     files: TableFiles,
     options: run_options.TableOptions,
     settings: run_options.ModelSettings,
-    experiment: Annotated[Path | None, "Your exp.json, as a row of its own.", run_options.Shown("--exp")] = None,
+    experiment: Annotated[Path | None, "Your exp.json, added as a row.", run_options.Shown("--exp")] = None,
 ) -> Printed:
     """Make a table of the papers that answer a question, a row for each study.
 
@@ -93,7 +93,7 @@ def edit_table(
     value: Annotated[str, "Your value."],
     study: Annotated[str, "Name of the study, if the paper reports several."] = "",
 ) -> None:
-    """Write your own value into a cell; later readings do not replace it."""
+    """Set a cell to your own value; later readings do not replace it."""
     with home_session() as session:
         run_async(api.evidence_tables.aedit_cell(session, table_id, key, column, value, study=study))
     notice(f"{key}, {column}: {value}")
@@ -101,7 +101,7 @@ def edit_table(
 
 @tables_app.command("delete")
 def delete_tables(table_ids: Annotated[list[str], "Ids of the tables."]) -> None:
-    """Delete tables with your edits; cached model answers stay in the journal."""
+    """Delete tables, including your edits; cached model answers stay in the journal."""
     with home_session() as session:
         for table_id in table_ids:
             run_async(api.evidence_tables.adelete_table(session, table_id))
@@ -113,7 +113,7 @@ def show(record: dict[str, Any]) -> None:
     names = [column["name"] for column in record["columns"]]
 
     def text_of(name: str) -> Callable[[dict[str, Any]], str]:
-        return lambda row: plain_sentence(api.evidence_tables.cell_text(row["cells"][name]))
+        return lambda row: plain_sentence(api.evidence_tables.format_cell(row["cells"][name]))
 
     columns: Columns = {
         "study": lambda row: one_line(api.evidence_tables.study_name(row)) + ("*" if row["changed"] else ""),
@@ -122,15 +122,15 @@ def show(record: dict[str, Any]) -> None:
     }
     table(record["question"], record["rows"], columns, prose=names)
     notice(*(f"Left out: {item['key']}: {item['reason']}" for item in record["left_out"]))
-    notice(api.evidence_tables.count_line(record), *api.evidence_tables.sum_lines(record))
+    notice(api.evidence_tables.count_line(record), *api.evidence_tables.column_summary_lines(record))
     if any(row["changed"] for row in record["rows"]):
         notice("* The paper has changed since it was read; run the same command to read it again.")
     notice(*filter(None, (record["notice"], *record.get("warnings", ()))))
     notice(*(f"Wrote {file}" for file in record.get("files", {}).values()))
     if not record["rows"]:
-        notice("No paper was included. Ask in the words that papers use, or name papers with --papers KEY.")
+        notice("No paper was included. Rephrase the question in the papers' terms, or name papers with --papers KEY.")
     elif not record.get("files"):
-        notice("The words behind the cells: the same command with --out FOLDER, and --format html for one page.")
+        notice("To see the words behind the cells, add --out FOLDER, and --format html for a single page.")
 
 
 def agree(
@@ -141,8 +141,8 @@ def agree(
 ) -> Printed:
     """Show which papers are for a claim, which against it, under which condition, and which say nothing.
 
-    Every paper is screened by its card; those that may bear on the claim are read. Each study has its stance,
-    direction, design and n, and the words that decide. A result under another condition is no contradiction. Run the
+    Every paper is screened by its card; those that may bear on the claim are read. Each study is shown with its stance,
+    direction, design and n, and the words that decide. A result under another condition is not a contradiction. Run the
     same command again to resume, or after adding papers. Without a chat model, the nearest sentence of each near paper
     is shown, not judged.
 
@@ -166,8 +166,8 @@ def agree(
 def contradictions(options: run_options.ContradictionOptions, settings: run_options.ModelSettings) -> Printed:
     """Find claims on which papers disagree.
 
-    The model names claims on which papers have results, and each paper is asked for its stance on them, as by agree.
-    Shows both sides with their words. Needs a chat model. What was judged before costs no further call. Exit code 4 if
+    The model proposes claims on which papers have results, and determines each paper's stance on them, as for agree.
+    Shows both sides with their words. Needs a chat model. Stances judged before cost no further call. Exit code 4 if
     nothing could be judged.
 
     Example: citeloom contradictions --topic "do ensembles improve calibration" --claims 4
@@ -176,14 +176,14 @@ def contradictions(options: run_options.ContradictionOptions, settings: run_opti
         record = run_async(api.evidence_tables.acontradictions(session, **vars(options), on_notice=notice))
         spent = session.spent_now()
     found, unjudged = record["contradictions"], record["unjudged"]
-    skipped = f"; {messages.counted(unjudged, 'stance')} without a valid answer of the judge" if unjudged else ""
+    skipped = f"; for {messages.counted(unjudged, 'stance')} the judge gave no valid answer" if unjudged else ""
     cost = f"{messages.counted(spent.llm_calls, 'model call')}, {messages.counted(spent.journal_hits, 'cached answer')}"
     notice(f"Papers disagree on {len(found)} of {messages.counted(len(record['claims']), 'claim')}{skipped}; {cost}.")
     notice(*(f"Warning: {line}" for line in record["warnings"]))
     if not record["judged"]:
-        notice("No stance was judged: whether the papers contradict each other is not known.")
+        notice("No stance was judged, so it is not known whether the papers contradict each other.")
     elif not found:
-        notice("No contradiction on the claims that were judged; --claims N judges more.")
+        notice("No contradiction on the judged claims; --claims N judges more.")
 
     def show_sides(record: dict[str, Any]) -> None:
         for item in record["contradictions"]:

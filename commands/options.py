@@ -1,4 +1,4 @@
-"""Options shared by commands, their conversion to settings, their completion, and hints after a failed command."""
+"""Options shared by commands: conversion to settings, completion, and hints after a failed command."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _FLAGS = {"retrieval_mode": "--mode", **FLAGS}
 FILE_FORMATS: Final = ("md", "tex", "docx", "odt", "html", "pdf", "zip")
 _CREATING: Final = frozenset({"add", "ingest", "serve", "sync"})  # commands
 
-named_homes: Final[list[str]] = []  # the `--home` that was given, if any
+homes_from_flags: Final[list[str]] = []  # the `--home` that was given, if any
 homes_in_use: Final[list[Path]] = []
 
 
 def remember_home(home: str | None) -> None:
-    named_homes[:] = [home] if home is not None else []
+    homes_from_flags[:] = [home] if home is not None else []
 
 
 def command_group(help: str) -> typer.Typer:
@@ -54,12 +54,12 @@ def command_group(help: str) -> typer.Typer:
 
 
 def as_command(call: Callable[..., Printed | None]) -> Callable[..., None]:
-    """A command for Typer, which also takes `--home` and, if it returns what it prints, `--json`.
+    """Make a Typer command of a function; adds `--home` and, if it returns `Printed`, `--json`.
 
-    A text beside the type of a parameter is its help, and a `Shown` behind it says how it is shown. Of a parameter that
-    is a group of options each field is an option.
+    In `Annotated[type, text, Shown(...)]`, the text is the parameter's help and `Shown` how it is displayed. A
+    parameter that is an option group becomes an option for each of its fields.
     """
-    call = spread_options(call, _parameters, _split)
+    call = spread_options(call, _option_parameters, _split_values)
 
     @functools.wraps(call)
     def run(*, home: str | None = None, **given: Any) -> None:
@@ -67,10 +67,10 @@ def as_command(call: Callable[..., Printed | None]) -> Callable[..., None]:
             remember_home(home)
         as_json = given["as_json"] if "as_json" in own.parameters else given.pop("as_json", False)
         if (printed := call(**given)) is not None:
-            printed.out(as_json=as_json)
+            printed.print_and_exit(as_json=as_json)
 
     own = inspect.signature(call, eval_str=True)
-    if "home" in own.parameters:  # of a group, which is made once
+    if "home" in own.parameters:  # the callback of a group
         return call
     parameters = {name: _with_help(item) for name, item in own.parameters.items()}
     further: dict[str, Any] = {"as_json": JsonOption} if own.return_annotation is Printed else {}
@@ -84,7 +84,7 @@ def as_command(call: Callable[..., Printed | None]) -> Callable[..., None]:
 
 
 def _with_help(item: inspect.Parameter) -> inspect.Parameter:
-    """The parameter of a command, keyword-only, as an option or an argument if its type has a help text."""
+    """Make a command's parameter keyword-only, and an option or argument if its annotation has a help text."""
     item = item.replace(kind=inspect.Parameter.KEYWORD_ONLY)
     kind, *beside = get_args(item.annotation) or (item.annotation,)
     if not beside or not isinstance(beside[0], str) or get_origin(item.annotation) is not Annotated:
@@ -101,13 +101,14 @@ def _with_help(item: inspect.Parameter) -> inspect.Parameter:
 def resolve(
     *, to_copy: bool = False, early: Literal["search", "answer"] | None = None, **overrides: Any
 ) -> tuple[Settings, api.homes.Home]:
-    """Load settings and home, and print the home; `to_copy` allows a folder with CITELOOM_VECTORS, that of its copy.
+    """Load settings and home, and print the home.
 
-    The models that a search or an answer needs are loaded `early`, beside the imports that follow.
+    `to_copy` allows a folder with CITELOOM_VECTORS, which then applies to the copy. With `early`, the models that a
+    search or an answer needs are loaded in the background.
     """
     from ..settings.config import load_settings
 
-    given = next(iter(named_homes), None)
+    given = next(iter(homes_from_flags), None)
     if given == "":
         raise InputError("--home is empty.", help="Name a folder or a database, or leave it out.")
     flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
@@ -124,8 +125,8 @@ def resolve(
 
 
 def command_on_home(arguments: str) -> str:
-    """A Citeloom command as the user can type it, with the `--home` that was given."""
-    named = "".join(f"--home {shlex.quote(api.homes.shown_address(home))} " for home in named_homes)
+    """Return a Citeloom command as the user can type it, with the given `--home`."""
+    named = "".join(f"--home {shlex.quote(api.homes.shown_address(home))} " for home in homes_from_flags)
     return command(named + arguments)
 
 
@@ -135,15 +136,15 @@ def home_session(
 ) -> Iterator[api.homes.Session]:
     """Open an existing library for a command; prints the home on stderr. Raises `InputError`.
 
-    With `reading` also a read-only one, to change nothing; `early` is as in `resolve`, and `overrides` are settings.
+    `reading` also accepts a read-only home; `early` is as in `resolve`, and `overrides` are settings.
     """
     settings, found = resolve(early=early, **overrides)
     with api.homes.open_home(settings, found, notice, create=False, reading=reading) as session:
         yield session
 
 
-def _parameters(group: type) -> Iterator[inspect.Parameter]:
-    """Turn a dataclass's fields into parameters; one of several values is given by comma or repeated."""
+def _option_parameters(group: type) -> Iterator[inspect.Parameter]:
+    """Turn a dataclass's fields into parameters; several values are separated by commas or repeated."""
     types = get_type_hints(group)
     for item in fields(group):
         kind, shown, said = types[item.name], shown_options(group)[item.name], item.metadata["description"]
@@ -164,8 +165,8 @@ def _parameters(group: type) -> Iterator[inspect.Parameter]:
         yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _split(group: type, item: Field[Any], given: Any) -> Any:
-    """The values of a repeatable option, which may also be given by comma; raises `InputError` for an empty one."""
+def _split_values(group: type, item: Field[Any], given: Any) -> Any:
+    """Split the values of a repeatable option at commas; raises `InputError` for an empty option."""
     if item.default != ():
         return given
     shown = shown_options(group)[item.name]
@@ -177,8 +178,8 @@ def _split(group: type, item: Field[Any], given: Any) -> Any:
     return tuple(dict.fromkeys(names))
 
 
-def _completes(kind: str) -> Callable[[typer.Context, str], list[str]]:
-    """Complete ids of this kind; none if the home is unreadable, since shells show no errors here."""
+def _complete_ids(kind: str) -> Callable[[typer.Context, str], list[str]]:
+    """Return a completion function for ids of this kind; it offers none if the home is unreadable."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         from ..settings.config import load_settings
@@ -192,7 +193,7 @@ def _completes(kind: str) -> Callable[[typer.Context, str], list[str]]:
     return complete
 
 
-complete_keys, complete_runs, complete_conversations = map(_completes, ("papers", "runs", "conversations"))
+complete_keys, complete_runs, complete_conversations = map(_complete_ids, ("papers", "runs", "conversations"))
 
 
 def complete_formats(incomplete: str) -> list[str]:
@@ -209,14 +210,14 @@ _COMPLETIONS: Final[dict[str, Callable[..., Any]]] = {
 
 _UNEXPECTED: Final = "Got unexpected extra argument"
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-# With less, SQLite and Chroma fail with errors that do not mention the disk.
+# With less free space, SQLite and Chroma fail with errors that do not mention the disk.
 _TOO_LITTLE: Final = 2 * 1024 * 1024
 
 
 def disk_full(error: BaseException, places: Sequence[Path]) -> str | None:
-    """A one-line message if a full disk caused the error; `places` are where the command writes, existing or not."""
+    """Return a one-line message if a full disk caused the error; `places` are where the command writes."""
     links = list(causes(error))
-    # User errors are reported as such even if the disk is full; errors from libraries may be caused by it.
+    # Our own errors are reported as such even if the disk is full; errors of libraries may come from the full disk.
     ours_alone = isinstance(error, CiteloomError) and len(links) == 1
     full = [] if ours_alone else [place for place in places if _free(place) < _TOO_LITTLE]
     said = any(getattr(link, "errno", 0) in _FULL or "database or disk is full" in str(link) for link in links)
@@ -236,7 +237,7 @@ def _free(place: Path) -> float:
 
 
 def resume_command(arguments: Sequence[str], error: CiteloomError | None = None) -> str:
-    """The command line to run again, from `arguments` (program first), raising a limit if hit."""
+    """Return the command line to run again, from `arguments` (program first), with a higher limit if one was hit."""
     given = list(arguments[1:])
     flag, enough = getattr(error, "flag", None), getattr(error, "enough", None)
     if isinstance(flag, str) and isinstance(enough, int | float):
@@ -248,7 +249,7 @@ def resume_command(arguments: Sequence[str], error: CiteloomError | None = None)
 
 
 def multi_value_hint(error: Any, arguments: Sequence[str]) -> str:
-    """The hint for a usage error caused by several values after a repeatable option; "" for other errors."""
+    """Return a hint if a usage error was caused by several values after a repeatable option, else ""."""
     command = getattr(getattr(error, "ctx", None), "command", None)
     if command is None or not error.format_message().startswith(_UNEXPECTED):
         return ""
@@ -262,11 +263,11 @@ def multi_value_hint(error: Any, arguments: Sequence[str]) -> str:
 
 
 def one_value_hint(option: str) -> str:
-    return f" Give several values of {option} as one, with commas."
+    return f" Separate several values of {option} by commas."
 
 
 def use_argv_name(command: Any) -> None:
-    """Make examples in the help of a command and its subcommands use the program name as started."""
+    """Use the program name as started in the help examples of a command and its subcommands."""
     for text in ("help", "short_help", "epilog"):
         if written := getattr(command, text, None):
             setattr(command, text, help_as_called(written))

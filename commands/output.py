@@ -18,8 +18,8 @@ import typer
 from .. import api
 from ..api.messages import counted
 
-# Chunks per second that the bundled model embeds on two cores, for the estimate before the bar has its own. Low, so
-# that ingestion rarely takes longer than announced.
+# Chunks per second that the bundled model embeds on two cores, for the first estimate. Low, so that ingestion rarely
+# takes longer than announced.
 TEXTS_PER_SECOND = 10
 
 
@@ -47,7 +47,7 @@ def result_json(record: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What a command gives: a record, printed as JSON or by `show`, which may return lines; and its exit code."""
+    """A command's result: a record, printed as JSON or by `show` (which may return lines), and its exit code."""
 
     record: Any
     show: Callable[[Any], Iterable[str] | None]
@@ -55,11 +55,11 @@ class Printed:
 
     @classmethod
     def listed(cls, records: Sequence[Any], noun: str, columns: Columns, prose: Collection[str]) -> Printed:
-        """Records as a table under their number."""
+        """Return records shown as a table, titled with their number."""
         return cls(records, lambda _: table(counted(len(records), noun), records, columns, prose))
 
-    def out(self, *, as_json: bool) -> None:
-        """Print the record and end with its code."""
+    def print_and_exit(self, *, as_json: bool) -> None:
+        """Print the record, and exit with its exit code unless that is 0."""
         if as_json:
             result_json(self.record)
         else:
@@ -68,12 +68,12 @@ class Printed:
             raise typer.Exit(self.code)
 
 
-def warnings_and_refusals(record: dict[str, Any]) -> None:
+def print_warnings(record: dict[str, Any]) -> None:
     notice(*(f"Warning: {warning}" for warning in record["warnings"]))
     notice(*(f"Refused: {refusal['path']}: {refusal['reason']}" for refusal in record["refused"]))
 
 
-def show_rebuilt(record: dict[str, Any]) -> None:
+def show_rebuilt_index(record: dict[str, Any]) -> None:
     embedded = f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s"
     result(f"{counted(record['papers_rebuilt'], 'paper')} indexed again, {embedded}.")
 
@@ -84,7 +84,7 @@ def name_refused_figures(record: dict[str, Any]) -> None:
 
 @contextmanager
 def ingest_progress() -> Iterator[Any]:
-    """A callback that renders the events of an ingest: as a bar on a terminal, else in about ten lines."""
+    """Yield a callback that renders the events of an ingest: as a bar on a terminal, else in about ten lines."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -126,34 +126,34 @@ def ingest_progress() -> Iterator[Any]:
 
 
 _LEAST_PROSE: Final = 24  # minimum columns of a table cell; with fewer, rows are shown as blocks
-_IN_A_PIPE: Final = 200  # columns of a table, or more if its keys need them
+_IN_A_PIPE: Final = 200  # minimum width of a table in a pipe
 _FRAME: Final = 3  # padding around each column
 
 
 # Control characters except tab and line feed, lone surrogates, and marks that change text direction.
-_OBEYED = (
+_UNSAFE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f"
 )
-_IN_TEXT = re.compile(f"[{_OBEYED}]")
-# A name must contain nothing invisible, and no line break that could fake a line of ours.
-_IN_NAME = re.compile(f"[{_OBEYED}\t\n\u00ad\u200b\ufeff]")
+_UNSAFE_IN_TEXT = re.compile(f"[{_UNSAFE}]")
+# In a name also invisible characters, and line breaks, which could fake a line of our output.
+_UNSAFE_IN_NAME = re.compile(f"[{_UNSAFE}\t\n\u00ad\u200b\ufeff]")
 
 
 def printable(text: str) -> str:
     """Escape control characters (`\\u202e`) in text from papers and models; keep line breaks."""
-    return _IN_TEXT.sub(_escape, text)
+    return _UNSAFE_IN_TEXT.sub(_escape, text)
 
 
 def one_line(text: str) -> str:
     """Put a name (of a file, key, title, model, home) or message on one line: `\\n` for a break."""
-    return _IN_NAME.sub(_escape, text)
+    return _UNSAFE_IN_NAME.sub(_escape, text)
 
 
 def json_text(record: object) -> str:
-    """A record as JSON that is safe on a terminal and parses back to the same strings."""
+    """Format a record as JSON that is safe on a terminal and parses back to the same strings."""
     written = json.dumps(record, ensure_ascii=False, indent=2)
-    return _IN_TEXT.sub(lambda match: json.dumps(match[0])[1:-1], written)
+    return _UNSAFE_IN_TEXT.sub(lambda match: json.dumps(match[0])[1:-1], written)
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -161,7 +161,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def terminal_width(stream: TextIO) -> int | None:
-    """The width of the terminal behind a stream (`COLUMNS` overrides it); None if it is not a terminal."""
+    """Return the width of a stream's terminal (`COLUMNS` overrides it); None if it is not a terminal."""
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
@@ -173,7 +173,7 @@ def wrap(text: str, width: int | None) -> str:
     for line in text.split("\n"):
         indent = " " * min(len(line) - len(line.lstrip(" ")), width // 2)
         fits = cell_len(line) <= width
-        lines += [line] if fits else [indent + part for part in _wrapped(line.strip(), max(width, 20) - len(indent))]
+        lines += [line] if fits else [indent + part for part in _wrap_words(line.strip(), max(width, 20) - len(indent))]
     return "\n".join(lines)
 
 
@@ -190,8 +190,8 @@ def table(title: str, records: Sequence[Any], columns: Columns, prose: Collectio
     """Print a table, or its rows as blocks if it does not fit. Without records only the title is printed.
 
     Args:
-        columns: by name what a cell shows of a record: a key, or a function; None is empty. A first column "" numbers
-            the rows, the next one names them.
+        columns: by name, the key or function that gives a cell's value; None is shown as an empty cell. A first column
+            named "" numbers the rows.
         prose: the columns that may wrap; cells of the others are never broken.
     """
 
@@ -214,16 +214,16 @@ def table(title: str, records: Sequence[Any], columns: Columns, prose: Collectio
     width = terminal_width(sys.stdout) or (int(asked) if asked.isdigit() else 0) or max(_IN_A_PIPE, needed)
     parts = [wrap(one_line(title), width)]
     if cells and needed <= width:
-        parts.append(_drawn([*columns], cells, least, prose, width))
+        parts.append(_draw_table([*columns], cells, least, prose, width))
     else:
-        parts += ["\n".join(_stacked([*columns], row, width)) for row in cells]
+        parts += ["\n".join(_row_lines([*columns], row, width)) for row in cells]
     print("\n".join(parts), flush=True)  # noqa: T201
 
 
-def _drawn(
+def _draw_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int], prose: Collection[str], width: int
 ) -> str:
-    """The table with its frame; columns of prose share the room that the others leave."""
+    """Draw the table with its frame; prose columns share the width that the others leave."""
     widths = list(least)
     room = width - sum(least) - _FRAME * len(columns) - 1
     growing = [place for place, name in enumerate(columns) if name in prose]
@@ -238,7 +238,7 @@ def _drawn(
         return rule[0] + rule[2].join(rule[1] * (size + 2) for size in widths) + rule[3]
 
     def lines(row: Sequence[str], side: str) -> Iterator[str]:
-        cells = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=True)]
+        cells = [_wrap_words(cell, size) for cell, size in zip(row, widths, strict=True)]
         for parts in zip_longest(*cells, fillvalue=""):
             filled = (part + " " * (size - cell_len(part)) for part, size in zip(parts, widths, strict=True))
             yield f"{side} {f' {side} '.join(filled)} {side}"
@@ -247,13 +247,13 @@ def _drawn(
     return "\n".join([*shown, *(line for row in rows for line in lines(row, sides[1])), ruled(bottom)])
 
 
-# The rules of a table (left end, line, joint, right end), then the sides of its heading and its rows.
+# A table's horizontal rules (left end, line, joint, right end), then the sides of its heading and its rows.
 _BOX: Final = ("┏━┳┓", "┡━╇┩", "└─┴┘", "┃", "│")
 _ASCII_BOX: Final = ("+-++", "+-++", "+-++", "|", "|")
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """The lines of a cell, broken between words; no word is wider than its column."""
+def _wrap_words(text: str, width: int) -> list[str]:
+    """Break a cell into lines between words."""
     lines: list[str] = []
     line = ""
     for word in text.split() if cell_len(text) > width else [text]:
@@ -265,8 +265,8 @@ def _wrapped(text: str, width: int) -> list[str]:
     return [*lines, line]
 
 
-def _stacked(columns: Sequence[str], row: Sequence[str], width: int) -> Iterator[str]:
-    """A row as lines: number and name, then the other cells, indented, each after the name of its column."""
+def _row_lines(columns: Sequence[str], row: Sequence[str], width: int) -> Iterator[str]:
+    """Show a row as lines: number and name, then the other cells, indented and labelled with their columns."""
     named = 2 if not columns[0] else 1
     yield ". ".join(row[:named])
     for name, text in list(zip(columns, row, strict=True))[named:]:

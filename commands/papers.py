@@ -1,4 +1,4 @@
-"""search, find and papers: passages and papers for a query; papers listed, shown, enriched, described and removed."""
+"""search, find and papers: find passages and papers; list, show, enrich, describe and remove papers."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def show_paper(
 ) -> Printed:
     """Show one paper: metadata, summary, your note, and the tree of its sections with their chunks and pages.
 
-    What 'papers enrich' found is shown with its source: retractions and corrections, what your .bib lacks, and what
-    differs from it.
+    The results of 'papers enrich' are shown with their sources: retractions and corrections, and fields that your .bib
+    lacks or that differ.
 
     Example: citeloom papers show smith2024quantum --text
     """
@@ -79,7 +79,7 @@ def show_paper(
 def remove_papers(
     keys: Annotated[list[str], "Citation keys.", run_options.Shown(completes="papers")],
 ) -> None:
-    """Remove papers from the library; their files stay where they are, but those that Citeloom stored are deleted."""
+    """Remove papers from the library; your files stay, but Citeloom's copies are deleted."""
     with home_session() as session:
         run_async(api.library_papers.aremove_papers(session, keys))
     result(*(one_line(f"Removed {key}.") for key in dict.fromkeys(keys)))
@@ -92,7 +92,7 @@ def paper_figures(
 ) -> Printed:
     """List the figures and tables of a paper with label, page and caption.
 
-    A figure without an image says why. Descriptions are a vision model's, not the paper's words.
+    If a figure has no image, the reason is shown. Descriptions are a vision model's, not the paper's words.
 
     Example: citeloom papers figures smith2024quantum --out figures/
     """
@@ -103,7 +103,7 @@ def paper_figures(
     files = {number: str(path) for number, path in written.items()}
 
     def caption(record: api.results.FigureRecord) -> str:
-        """The caption without label, why there is no image, and the model's description, marked as such."""
+        """The caption without label, the reason for a missing image, and the model's description, marked as such."""
         own = record["caption"].removeprefix(record["label"]).lstrip(" .:|")
         parts = [shorten(own, _MAX_CAPTION)]
         parts += [f"(No image: it {record['no_image']}.)"] if record["no_image"] else []
@@ -142,11 +142,11 @@ def enrich_papers(
 ) -> Printed:
     """Look papers up at Crossref, DataCite, OpenAlex and Semantic Scholar.
 
-    Finds the DOI of a paper that has none, by title, authors and year; when it is unsure, it says so and changes
-    nothing. Shows what your .bib lacks (volume, abstract, citations, a free PDF), what differs, and retractions,
-    corrections and other versions. Your .bib and the library are not changed; what each service said, and when, is
-    stored beside them. Titles, authors, years and DOIs of the papers are sent to the services, and your address if
-    CITELOOM_METADATA_MAILTO is set. Exit code 4 means that some services or papers failed, each named.
+    Finds missing DOIs by title, authors and year; when it is unsure, it says so and changes nothing. Shows what your
+    .bib lacks (volume, abstract, citations, a free PDF), what differs, and retractions, corrections and other versions.
+    Your .bib and the library are not changed; each service's answer is stored beside them with its date. Titles,
+    authors, years and DOIs of the papers are sent to the services, and your address if CITELOOM_METADATA_MAILTO is set.
+    Exit code 4 means that some services or papers failed, each named.
 
     Example: citeloom papers enrich smith2024quantum
     """
@@ -181,14 +181,14 @@ def enrich_papers(
 def describe_papers(
     limits: run_options.BudgetOptions,
     keys: KeysArgument = None,
-    refresh: Annotated[bool, "Describe figures again that another model or prompt described."] = False,
+    refresh: Annotated[bool, "Also redo descriptions by another model or prompt."] = False,
 ) -> Printed:
     """Have the vision model (CITELOOM_VISION_MODEL) describe figures that have no description yet.
 
-    The image, its label and its caption are sent, one call for each image. A description helps to find a figure; it is
-    marked as the model's wherever it is shown, and is never quoted or cited. Each is stored at once: when a limit is
-    reached, or after a kill, the same command continues. Exit code 4 means that some figures could not be described,
-    each named with its reason.
+    The image, its label and its caption are sent, one call per image. A description helps to find a figure; it is
+    marked as the model's wherever it is shown, and is never quoted or cited. Descriptions are stored one by one: after
+    a limit or a kill, the same command resumes. Exit code 4 means that some figures could not be described, each named
+    with its reason.
 
     Example: citeloom papers describe smith2024quantum --max-calls 50
     """
@@ -251,7 +251,7 @@ def _range(one: str, several: str, ends: Sequence[int]) -> str:
 
 
 def text_lines(record: api.results.PaperDetails) -> Iterator[str]:
-    """The searchable text, under its section titles."""
+    """Format the searchable text, under its section titles."""
     yield f"# {one_line(record['title'])}"
     title = record["title"]
     for passage in record["text"]:
@@ -284,7 +284,7 @@ def enrichment_lines(record: dict[str, Any]) -> Iterator[str]:
 
 
 def known_lines(known: dict[str, Any]) -> Iterator[str]:
-    """Notices first, then missing and differing fields, each with its source."""
+    """Format notices, then missing and differing fields, each with its source."""
     yield from (one_line(line) for line in known["notices"])
     for field, item in known["filled"].items():
         yield one_line(f"{_FIELD_LABELS.get(field, field)}: {_show_value(item['value'])} ({item['service']})")
@@ -303,9 +303,9 @@ def _show_value(value: Any) -> str:
 
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
-NOTHING_NEAR = "Nothing near: no passage has the words or the meaning of the query; these are the nearest ones."
+NOTHING_NEAR = "No passage matches the words or the meaning of the query; these are the nearest ones."
 NO_SUMMARY_NEAR = (
-    "Nothing near: no summary or note has the words or the meaning of the query; --fulltext searches the whole texts."
+    "No summary or note matches the words or the meaning of the query; --fulltext searches the whole texts."
 )
 
 QueryArgument = Annotated[str, "What to look for."]
@@ -336,7 +336,7 @@ def show_passages(records: Sequence[api.results.FoundPassage]) -> None:
         "page": lambda record: f"{record['page'] or ''}{' (OCR)' if record['ocr'] else ''}",
         "section": lambda record: one_line(record["section"]),
         "score": lambda record: f"{record['score']:.2f}",
-        "sentence": _matched,
+        "sentence": _matching_cell,
     }
     table(counted(len(records), "passage"), records, columns, prose=("section", "sentence"))
     show_notices(records)
@@ -368,11 +368,11 @@ def find(
 
 
 def show_found(record: api.results.FoundPapers, page: int = 1, *, fulltext: bool, numbered: bool = False) -> None:
-    """Print a table of the papers that were found, or that there are none."""
+    """Print a table of found papers, or a notice if there are none."""
     papers = record["papers"]
     if not papers:
         nothing = "No paper matches." if fulltext else NO_SUMMARY_NEAR
-        beyond = f"There is no page {page}: {counted(record['total'], 'paper')} in all, ten a page."
+        beyond = f"There is no page {page}: {counted(record['total'], 'paper')} in total, ten per page."
         notice(beyond if record["total"] else nothing)
         return
     columns: Columns = {
@@ -388,12 +388,12 @@ def show_found(record: api.results.FoundPapers, page: int = 1, *, fulltext: bool
     show_notices(papers)
 
 
-_LONGEST_SENTENCE = 240  # characters
-_READ = 4_000  # read to show these
+_LONGEST_SENTENCE = 240  # characters shown
+_READ = 4_000  # characters whose markup is removed to show them
 
 
-def _matched(record: api.results.FoundPassage) -> str:
-    """The matching sentence with its figure, and the model's descriptions of figures that may have matched."""
+def _matching_cell(record: api.results.FoundPassage) -> str:
+    """Format the matching sentence with its figure, and descriptions of figures that may have matched."""
     name = record["figure"]["name"] if record["figure"] else ""
     label = f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
     described = [
@@ -408,7 +408,7 @@ def show_notices(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def with_status(record: Mapping[str, Any], text: str) -> str:
-    """Prefix the text with RETRACTED or the like, if its paper's record says so."""
+    """Prefix the text with its paper's status, such as RETRACTED, if there is one."""
     return f"{record['status'].upper()}. {text}" if record.get("status") else text
 
 
@@ -418,14 +418,14 @@ def place_of(record: Mapping[str, Any]) -> str:
 
 
 def matching_line(record: Mapping[str, Any]) -> str:
-    """The matching sentence of a paper or passage, after its place or "your note", and RETRACTED or the like."""
+    """Format the matching sentence of a paper or passage after its place or "your note", with the paper's status."""
     place = "your note" if record.get("matched") == "note" else place_of(record)
     sentence = plain_sentence(record["sentence"])
     return with_status(record, f"{place}: {sentence}" if place else sentence)
 
 
 def plain_sentence(sentence: str) -> str:
-    """A sentence of a paper without markup; truncated if long."""
+    """Return a sentence of a paper without markup, truncated if long."""
     from ..documents.plain_text import plain_text  # slow import
 
     return shorten(plain_text(sentence[:_READ]), _LONGEST_SENTENCE)

@@ -1,4 +1,4 @@
-"""Shows a run: its steps and cost, what it asks, an answer's draft, and in the end what it found."""
+"""Shows a run: its steps and cost, its questions to the user, an answer's draft, and the result."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     Spent = Callable[[], stored_runs.Usage]
 
 
-def paid_parts(used: stored_runs.Usage) -> list[str]:
-    """Calls, tokens and cost; empty if there were no calls."""
+def describe_spending(used: stored_runs.Usage) -> list[str]:
+    """Format calls, tokens and cost; empty if there were no calls."""
     if not used.llm_calls and not used.journal_hits:
         return []
     reused = f" + {used.journal_hits} reused" if used.journal_hits else ""
@@ -53,11 +53,11 @@ class RunProgress:
             self.found(event)
 
     def draw(self, event: ProgressEvent) -> None:
-        paid = ", ".join(paid_parts(self._spent()))
+        paid = ", ".join(describe_spending(self._spent()))
         notice(f"  {shorten(event['text'], 110)}{f' ({paid})' if paid else ''}")
 
     def found(self, event: FindingEvent) -> None:
-        """Show a finding as it is read; does nothing here, since printed findings would hide the steps."""
+        """Show a finding as it is read; not printed here, since findings would hide the steps."""
 
     def hide(self) -> None:
         """Hide the view until the next step, to make room for other output."""
@@ -78,7 +78,7 @@ class LiveProgress(RunProgress):
     def show(self) -> None:
         from rich.live import Live
 
-        if self._live is None:  # one that was stopped would erase what was printed since
+        if self._live is None:  # restarting a stopped view would erase later output
             self._live = Live(self, console=self._console, refresh_per_second=8, transient=True)
             self._live.start(refresh=True)
 
@@ -111,7 +111,7 @@ class LiveProgress(RunProgress):
         from rich.text import Text
 
         doing = f"{self.stage}: {self._doing}" if self._doing else self.stage
-        counts = [f"searches: {self._searches}", f"findings: {self._findings}", *paid_parts(self._spent())]
+        counts = [f"searches: {self._searches}", f"findings: {self._findings}", *describe_spending(self._spent())]
         self._spinner.update(text=Text(doing, no_wrap=True, overflow="ellipsis"))
         room = max(20, self._console.width - 4)
         return Group(self._spinner, Text(f"  {' · '.join(counts)}"[:room], style="dim"))
@@ -173,7 +173,7 @@ class WrappedText:
 
 @dataclass(slots=True)
 class AnswerStreamView:
-    """Renders a run: its steps by `progress`, and its draft to `out`, a terminal of `width` columns; None hides it."""
+    """Renders a run: its steps by `progress`, and its draft to the terminal `out`; None hides the draft."""
 
     _progress: RunProgress
     _out: TextIO | None
@@ -225,7 +225,7 @@ class AnswerStreamView:
 @contextmanager
 def answer_progress(spent: Callable[[], stored_runs.Usage], *, draft: bool) -> Iterator[AnswerStreamView]:
     """Renders an answer's events; also its draft if `draft` is set and stdout is a terminal."""
-    # Keep stdout before the live view starts, since that redirects it.
+    # The live view redirects stdout, so take it before.
     out = sys.stdout if draft and sys.stdout.isatty() else None
     with section_progress(spent) as progress:
         view = AnswerStreamView(progress, out, shutil.get_terminal_size().columns)
@@ -236,7 +236,7 @@ def answer_progress(spent: Callable[[], stored_runs.Usage], *, draft: bool) -> I
 
 
 _ENDINGS = {"answered": "Answered", "passages": "Nearest passages, not judged", "nothing": "Nothing near"}
-# An address in angle brackets would be shown twice, as text and as link.
+# Without its angle brackets, an address is not shown twice, as text and as link.
 _ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
 
 
@@ -245,7 +245,7 @@ def answer_markdown(record: Mapping[str, Any]) -> str:
 
 
 def references_markdown(record: Mapping[str, Any]) -> str:
-    """An answer's references, each with its cited places; empty without citations."""
+    """Format an answer's references, each with its cited places; empty without citations."""
     if not record["references"]:
         return ""
     if record["cite_style"] == "numeric":
@@ -268,7 +268,7 @@ def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None)
 
 
 def show_markdown(markdown: str, *, title: str = "") -> None:
-    """Print a result: drawn on a terminal, framed if it has a title; as plain text elsewhere."""
+    """Print a result: formatted on a terminal (framed if it has a title), else as plain text."""
     if not sys.stdout.isatty():
         result(api.shown_texts.inert(markdown))
         return
@@ -276,7 +276,7 @@ def show_markdown(markdown: str, *, title: str = "") -> None:
     from rich.markdown import Markdown
     from rich.panel import Panel
 
-    # Text from papers and models: links would hide their targets, and must never be clickable.
+    # The text comes from papers and models: links, which hide their targets, must not be clickable.
     drawn = Markdown(_ADDRESS.sub(r"\1", printable(markdown)), hyperlinks=False)
     frame = Panel(drawn, title=title.replace("[", "\\["), title_align="left", padding=(1, 2)) if title else drawn
     Console().print(frame, highlight=False)
@@ -315,7 +315,7 @@ def report_run(finished: RunResult[run_texts.ResultRecord]) -> None:
         made = "Nothing was searched"
     papers = len({citation["key"] for citation in record["citations"]})
     cited = f"{counted(len(record['citations']), 'citation')} of {counted(papers, 'paper')}"
-    notice(f"{made}: {cited}; {usage_words(record['usage'])}.")
+    notice(f"{made}: {cited}; {describe_usage(record['usage'])}.")
     if finished.finished_earlier:
         verb = "answers" if is_answer else "writes"
         notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh {verb} again.")
@@ -331,7 +331,7 @@ def report_run(finished: RunResult[run_texts.ResultRecord]) -> None:
         notice("Files: " + ", ".join(record["files"].values()))
 
 
-def usage_words(usage: run_texts.UsageRecord) -> str:
+def describe_usage(usage: run_texts.UsageRecord) -> str:
     calls = counted(usage["llm_calls"], "model call")
     hits = counted(usage["journal_hits"], "answer")
     tokens = counted(usage["input_tokens"] + usage["output_tokens"], "token")
@@ -348,17 +348,17 @@ def end_incomplete(record: run_texts.ResultRecord) -> None:
         notice(f"Failed: no text was written for: {names}. {remedy}, or name another model.")
         raise typer.Exit(DONE_WITH_REFUSALS)
     if api.shown_texts.all_unreadable(record["coverage"]):
-        notice("Warning: the model could read none of the passages; the result rests on none of them.")
+        notice("Warning: the model could not read any of the passages, so the result rests on none of them.")
         raise typer.Exit(DONE_WITH_REFUSALS)
 
 
 def run_steered(
     request: RunRequest, session: homes.Session, output: Output | None, answer: object = None, *, draft: bool = False
 ) -> tuple[run_texts.ResultRecord, AnswerStreamView]:
-    """Run a request, or resume it with an `answer`, given what the person at the terminal says until it asks no more.
+    """Run a request, or resume it with an `answer`, and ask the person at the terminal whatever the run asks.
 
-    Writes files if a folder is given, reports on stderr, and shows an answer's `draft`. Raises `WaitingError` without a
-    terminal, and when the person leaves a question for later.
+    Writes files to `output`, reports on stderr, and shows an answer's `draft`. Raises `WaitingError` without a
+    terminal, and when the person postpones a question.
     """
     waiting: WaitingError | None = None
     about = session.notice(answer=isinstance(request, api.running.ResearchRequest))
@@ -366,7 +366,7 @@ def run_steered(
         notice(about)
     with answer_progress(session.spent_now, draft=draft) as view:
         while True:
-            said = None if answer is None else api.running.signed_answer(answer)
+            said = None if answer is None else api.running.sign_answer(answer)
             try:
                 work = api.running.run_and_save(request, session, output, on_event=view, on_notice=notice, answer=said)
                 finished = blocking.run_async(work)
@@ -387,7 +387,7 @@ def run_steered(
 
 
 def _ask(detail: results.QuestionDetail) -> object:
-    """What the person says to a question: "accept", "ignore", the fields that they changed, or None for later."""
+    """Ask the person; returns "accept", "ignore", the fields that they changed, or None to postpone the question."""
     of = f" of the {detail['section']}" if detail["section"] else ""
     notice(f"\n{detail['ask'].capitalize()}{of}: {detail['summary']}\n")
     notice(*(f"  {line}" for line in detail["about"].splitlines()))
@@ -397,17 +397,17 @@ def _ask(detail: results.QuestionDetail) -> object:
         answers["s"], stop = "ignore", ", s pauses the run"
     asked = f"Enter accepts this, e edits it{stop}, l leaves it for later"
     while (said := typer.prompt(asked, "", show_default=False, err=True).strip().lower()) not in answers:
-        notice("That is none of these.")
+        notice("Please choose one of these.")
     if said != "e":
         return answers[said]
     return {item["name"]: value for item in detail["fields"] if (value := _ask_field(item)) != item["value"]}
 
 
 def _ask_field(item: results.QuestionField) -> str:
-    """The new value of a field: for one with a value a line, for one of several entries lines up to an empty one."""
+    """Ask for a field's new value: one line, or for a field of several entries one line each, ended by an empty one."""
     if not item["several"]:
         notice(f"{item['name']}: {one_line(item['value'])}")
-        said = typer.prompt("  Enter keeps it, - drops it, or type it anew", "", show_default=False, err=True)
+        said = typer.prompt("  Enter keeps it, - removes it, or type a new one", "", show_default=False, err=True)
         return "" if said.strip() == "-" else said.strip() or item["value"]
     lines: list[str] = []
     notice(f"{item['label']} (Enter ends):")

@@ -84,7 +84,7 @@ def answer_run(
     files: RunFiles,
     limits: RunLimits,
     out: OutOption = Path(),
-    accept: Annotated[bool, "Take what it asks about as it is."] = False,
+    accept: Annotated[bool, "Accept what it asks about without changes."] = False,
     given: Annotated[Path | None, "The answer as a JSON file; - reads stdin.", Shown("--json")] = None,
 ) -> None:
     """Answer what a run asks you, and resume it.
@@ -93,14 +93,14 @@ def answer_run(
     {"ban": ["E3"], "search": "dropout"}; `runs show ID --json` shows the question with its fields.
     """
     if accept and given is not None:
-        raise InputError("--accept and --json are two answers.", help="Give one.")
+        raise InputError("--accept and --json cannot be combined.", help="Give one.")
     _resume(run_id, files.output(out), limits, "accept" if accept else given and read_json(given))
 
 
 def _resume(
     run_id: str, output: api.running.Output, limits: RunLimits, answer: object = None, *, as_json: bool = False
 ) -> None:
-    """Resume a run, with an answer if it asks something, and print its text."""
+    """Resume a run, with an answer to its question if given, and print its text."""
     current, found = resolve(**limits.changes())
     found.require_library()
     found.prepare()
@@ -120,7 +120,7 @@ def delete_runs(
     _, found = resolve()
     found.require_library()
     found.prepare()
-    for run in [found.runs().get(run_id) for run_id in run_ids]:  # all are known before any is deleted
+    for run in [found.runs().get(run_id) for run_id in run_ids]:  # raises before anything is deleted
         blocking.run_async(api.stored_runs.delete_run(found, run.thread_id))
         notice(f"Deleted {run.thread_id}.")
 
@@ -174,7 +174,7 @@ async def _chat(settings: Settings, home: api.homes.Home, exp: Path | None, thre
         restore(shell, home, thread)
     if chunks:
         shell.behind = asyncio.ensure_future(finish_opening(shell, settings, home))
-    interactive = parser.on_terminal()
+    interactive = parser.is_interactive()
     if interactive:
         history = home.root / HISTORY if home.exists() else None
         source: parser.Lines = parser.TerminalLines(
@@ -194,7 +194,7 @@ async def _chat(settings: Settings, home: api.homes.Home, exp: Path | None, thre
 
 
 def _open_home() -> tuple[Settings, api.homes.Home]:
-    """The settings and home of a command, after deleting expired conversations."""
+    """Load a command's settings and home, after deleting expired conversations."""
     settings, found = resolve()
     found = api.homes.records_home(found, notice)
     if found.copy_of is None:
@@ -202,8 +202,8 @@ def _open_home() -> tuple[Settings, api.homes.Home]:
     return settings, found
 
 
-def _turns_of(thread_id: str) -> tuple[api.homes.Home, str, list[KeptTurn]]:
-    """The home of a command, and a conversation's whole id and finished turns, with the user's edits."""
+def _load_turns(thread_id: str) -> tuple[api.homes.Home, str, list[KeptTurn]]:
+    """Load a command's home, and a conversation's full id and finished turns, with the user's edits."""
     settings, found = _open_home()
     thread_id = found.conversations().get(thread_id).thread_id
     if not api.stored_runs.is_edited(found, thread_id):
@@ -224,8 +224,8 @@ async def forget_expired(settings: Settings, home: api.homes.Home, but: str = ""
 
 @conversations_app.command("list")
 def list_conversations(
-    search: Annotated[str, "Only those that have all of these words."] = "",
-    archived: Annotated[bool, "Those that are archived."] = False,
+    search: Annotated[str, "Only conversations with all of these words."] = "",
+    archived: Annotated[bool, "Archived conversations instead."] = False,
 ) -> Printed:
     """List the conversations, the latest first."""
     entries = api.stored_runs.list_conversations(_open_home()[1], search, archived=archived)
@@ -241,8 +241,8 @@ def list_conversations(
 
 @conversations_app.command("show")
 def show_conversation(thread_id: ThreadArgument) -> Printed:
-    """Show a conversation: its questions and answers, with the references of all."""
-    found, thread_id, turns = _turns_of(thread_id)
+    """Show a conversation: its questions and answers, with all references."""
+    found, thread_id, turns = _load_turns(thread_id)
     unanswered = f"Conversation {thread_id}: no question has been answered yet."
     stored = api.stored_runs
     record = stored.conversation_record(found.conversations().get(thread_id), turns)
@@ -256,7 +256,7 @@ def export_conversation(
     files: OverwriteOption,
 ) -> None:
     """Export a conversation to a file; never overwrites a file that you edited."""
-    found, thread_id, turns = _turns_of(thread_id)
+    found, thread_id, turns = _load_turns(thread_id)
     written, notices = api.stored_runs.write_transcript(file, thread_id, turns, home=found, force=files.force)
     notice(*(f"Note: {line}" for line in notices))
     notice(f"Written: {written}")
@@ -265,8 +265,8 @@ def export_conversation(
 @conversations_app.command("label")
 def label_conversation(
     thread_id: ThreadArgument,
-    name: Annotated[str | None, "Its name; '' for its first question again."] = None,
-    archive: Annotated[bool | None, "Archive it, or not any more.", run_options.Shown("--archive/--no-archive")] = None,
+    name: Annotated[str | None, "Its name; '' restores its first question as its name."] = None,
+    archive: Annotated[bool | None, "Archive or unarchive it.", run_options.Shown("--archive/--no-archive")] = None,
 ) -> None:
     """Name a conversation, or archive it; the next question brings it back."""
     found = _open_home()[1]

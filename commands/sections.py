@@ -39,7 +39,7 @@ class RunFiles(run_options.WordOptions, OverwriteOption):
 
 
 class TextFiles(RunFiles):
-    """Which files of a text are written, and how."""
+    """The files of a text to write, and how."""
 
     formats: Annotated[tuple[str, ...], run_options.Shown("--format", "md", "formats")] = run_options.option(
         "Also write tex (LaTeX, citing from the .bib), docx, odt, html, pdf (where xelatex or tectonic is installed), "
@@ -49,7 +49,7 @@ class TextFiles(RunFiles):
 
 
 class TableTextFiles(run_options.TableSources, TextFiles):
-    """The same for a text that weighs studies, and the tables that it rests on."""
+    """Adds the tables that a text about studies may cite."""
 
 
 _FIELDS = (
@@ -68,7 +68,7 @@ _PAPER_HELP = (
 
 
 def section_command(kind: run_options.RunKind) -> Callable[..., None]:
-    """The command that writes a section, or all as a paper."""
+    """Make the command that writes a section, or a whole paper."""
 
     def write(
         files: TextFiles,
@@ -115,7 +115,7 @@ def section_command(kind: run_options.RunKind) -> Callable[..., None]:
 
 
 def experiment_file(kind: run_options.RunKind, file: Path | None, exp: Path | None) -> Path:
-    """The experiment file, given by position or as --exp."""
+    """Return the experiment file, given by position or as --exp."""
 
     if str(file) in FILE_FORMATS:
         message = f"{file} is a value of --format, not a file."
@@ -143,7 +143,7 @@ def research(
 
     Prints the answer with its references; --out writes <question>.md, .bib (the cited entries), .evidence.html (opens
     every citation to its passage) and .json as well, --format adds others. Nothing is answered from a model's own
-    knowledge: when no passage bears on the question, it says so and what was searched. Run the same command
+    knowledge: if no passage bears on the question, the answer says so and lists what was searched. Run the same command
     again to resume a killed or paused run; a finished one is shown again at no cost.
 
     Example: citeloom research "How are graph genomes used to genotype structural variants?" --from-year 2018

@@ -18,7 +18,7 @@ import typer
 from .. import api
 from ..api.messages import install_hint
 from ..errors import ConfigurationError
-from .options import command_group, home_session, named_homes, resolve
+from .options import command_group, home_session, homes_from_flags, resolve
 from .output import Printed, notice, result
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _M_ARENA_MAX: Final = -8  # glibc's malloc.h
 def serve(
     host: Annotated[str, "Address to listen on; any other than loopback needs a token."] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
-    name: Annotated[list[str] | None, "Another host name under which the server is reached; can be repeated."] = None,
+    name: Annotated[list[str] | None, "Another host name by which the server is reached; may be repeated."] = None,
 ) -> None:
     """Serve the library as a web page and an API, until Ctrl-C.
 
@@ -57,11 +57,11 @@ def serve(
         listening = _bind(options)
     except ConfigurationError:
         if found.exists():
-            found.prepare().join_servers("").leave()  # of this home there may be a server already: says where
+            found.prepare().join_servers("").leave()  # if a server of this home is running, the error names it
         raise
     with listening:
         options = replace(options, port=listening.getsockname()[1])
-        # Fails with a one-line error before anything is opened.
+        # If a server of this home is running, fail before anything is opened.
         found.prepare().join_servers(options.address).leave()
         notice(f"Citeloom: {options.address}  (Ctrl-C stops it)")
         config = uvicorn_config(create_app(settings, found, options))
@@ -72,8 +72,8 @@ def serve(
 def mcp() -> None:
     """Serve the library to an agent over MCP, on standard input and output.
 
-    Agents start this command themselves; docs/server.md shows the configuration of the usual ones. 'citeloom serve'
-    serves the same tools over HTTP at /mcp.
+    Agents start this command themselves; docs/server.md shows how to configure common ones. 'citeloom serve' serves the
+    same tools over HTTP at /mcp.
     """
     with _require_server():
         from ..server.mcp_server import serve_stdio
@@ -86,8 +86,8 @@ def mcp() -> None:
 def lsp() -> None:
     """Serve an editor over the language server protocol, on standard input and output.
 
-    Editors start this command themselves; docs/editors.md shows how to set up the usual ones. The library is the one
-    of the editor's folder, as on the command line.
+    Editors start this command themselves; docs/editors.md shows how to set up common ones. The library is found from
+    the editor's folder, as on the command line.
     """
     try:
         from ..language_server.editor_server import CitationServer
@@ -96,7 +96,7 @@ def lsp() -> None:
         raise ConfigurationError(missing, help=f"{install_hint('editor')}.") from error
     if sys.stdin.isatty():
         notice("Waiting for an editor on standard input; editors start this command themselves (Ctrl-C stops it).")
-    CitationServer(partial(home_session, reading=True), in_folder=not named_homes).start_io()
+    CitationServer(partial(home_session, reading=True), in_folder=not homes_from_flags).start_io()
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def _bind(options: ServerOptions) -> socket.socket:
         listening.listen(512)
     except OSError as error:
         listening.close()
-        used = f" What uses it may be Citeloom on another home: {options.address}" if error.errno == EADDRINUSE else ""
+        used = f" Citeloom may be using it for another home: {options.address}" if error.errno == EADDRINUSE else ""
         raise ConfigurationError(
             f"--host {options.host} --port {options.port}: cannot be bound ({error.strerror}).{used}",
             help="Choose another --port, or 0 for a free one.",
@@ -127,7 +127,7 @@ def _bind(options: ServerOptions) -> socket.socket:
     return listening
 
 
-people_app = command_group("Accounts of a group's server; without any it is one person's.")
+people_app = command_group("Accounts of a group's server; a server without accounts is for one person.")
 NameArgument = Annotated[str, "Name of the account, such as ada."]
 RoleName = Literal["reader", "writer", "owner"]
 _HERE: Final = "(command line)"  # who did it, in the log
@@ -136,30 +136,31 @@ _HERE: Final = "(command line)"  # who did it, in the log
 @people_app.command("invite")
 def invite_person(
     name: NameArgument,
-    role: Annotated[RoleName, "Search and read; also ask, write and add papers; or also own the server."] = "writer",
-    address: Annotated[str, "Address under which the server is reached."] = "http://127.0.0.1:8765",
+    role: Annotated[
+        RoleName, "reader searches and reads, writer also asks and adds papers, owner may do all."
+    ] = "writer",
+    address: Annotated[str, "Address at which people reach the server."] = "http://127.0.0.1:8765",
 ) -> None:
-    """Print the link by which somebody joins, or sets another password; it is valid once, for a week."""
+    """Print a link with which somebody joins or sets a new password; it can be used once, within a week."""
     home = resolve()[1]
     result(f"{address.rstrip('/')}/join?invitation={api.people.invite(home, name, role)}")
     home.accounts().log(_HERE, f"invited {name}")
     notice(
-        "A server that runs without accounts has to be started again. Earlier conversations and runs are those of the "
-        "first owner."
+        "A server started without accounts must be restarted. Earlier conversations and runs belong to the first owner."
     )
 
 
 @people_app.command("list")
 def list_people() -> Printed:
     """List the accounts."""
-    return _listed(_accounts().people(), "account", "name role joined budget")
+    return _show_items(_accounts().people(), "account", "name role joined budget")
 
 
 @people_app.command("role")
 def change_role(
     name: NameArgument,
     role: Annotated[RoleName, "The new role."],
-    budget: Annotated[float | None, "What the person may spend in all; below 0: no limit."] = None,
+    budget: Annotated[float | None, "What the person may spend in total; below 0: no limit."] = None,
 ) -> None:
     """Change somebody's role, and their budget."""
     accounts = _accounts()
@@ -169,7 +170,7 @@ def change_role(
 
 @people_app.command("remove")
 def remove_person(name: NameArgument) -> None:
-    """Remove an account with its sessions and tokens; its conversations stay, and nobody sees them on the page."""
+    """Remove an account with its sessions and tokens; its conversations are kept but no longer shown on the page."""
     accounts = _accounts()
     accounts.remove(name)
     accounts.log(_HERE, f"removed {name}")
@@ -183,7 +184,7 @@ def list_tokens(name: NameArgument, revoke: Annotated[str | None, "Id of a token
     if revoke is not None:
         accounts.revoke(person, revoke)
         accounts.log(_HERE, f"revoked a token of {person}")
-    return _listed(accounts.secrets_of(person), "token", "id label scopes expires_at")
+    return _show_items(accounts.secrets_of(person), "token", "id label scopes expires_at")
 
 
 @people_app.command("audit")
@@ -192,7 +193,7 @@ def show_audit(
     most: Annotated[int, typer.Option(min=1, help="Number of lines.")] = 200,
 ) -> Printed:
     """Show who did what, the latest first."""
-    return _listed(_accounts().deeds(name, most), "line", "number at person action outcome")
+    return _show_items(_accounts().deeds(name, most), "line", "number at person action outcome")
 
 
 def _accounts() -> api.people.Accounts:
@@ -201,8 +202,8 @@ def _accounts() -> api.people.Accounts:
     return home.accounts()
 
 
-def _listed(items: Iterable[Any], noun: str, fields: str) -> Printed:
-    """A table of these fields; times are shown in words."""
+def _show_items(items: Iterable[Any], noun: str, fields: str) -> Printed:
+    """Show these fields of the items as a table; times are formatted as dates."""
     names = fields.split()
     records = [
         {name: item[name] if isinstance(item, dict) else getattr(item, name) for name in names} for item in items

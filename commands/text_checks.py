@@ -1,4 +1,4 @@
-"""check, update, verify, export, import and sync-tex: texts compared with the library, and in other formats."""
+"""check, update, verify, export, import and sync-tex: compare texts with the library, and convert them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .sections import OverwriteOption
 
 FileArgument = Annotated[Path, "The text: .tex, .md, .qmd, .org, .docx, .typ or .pdf."]
 WatchOption = Annotated[bool, "Check again whenever the file changes; only changed sentences are judged."]
-_NAMED: Final = 6  # uncited entries
+_NAMED: Final = 6  # uncited references to name
 _POLL_INTERVAL: Final = 1.0  # seconds
 
 
@@ -42,7 +42,7 @@ class CheckOptions(OptionGroup):
     out: Path | None = option("Folder for the files; html if no --format is given.")
     force: bool = option("Replace an earlier copy of the text in --out.", value=False)
     fresh: bool = option("Judge again, without reusing answers.", value=False)
-    look_up: bool = option("Ask metadata services whether entries that the library lacks exist.", value=False)
+    look_up: bool = option("Ask metadata services whether references not in the library exist.", value=False)
     in_place_comments: bool = option(
         "Put the remarks into the .docx or .tex itself; the original is kept.", value=False
     )
@@ -57,11 +57,11 @@ def check(
 ) -> Printed:
     """Check your own text against the papers that it cites.
 
-    For each sentence with a citation: supported, overstated, contradicted, not in the cited paper (and which of your
-    papers says it), indirect, not in the library. For the others: which need a citation, and which of your papers has
-    it. Numbers, units, names, quotations, the reference list, and figures and sections that are pointed to. Nothing is
-    changed. Without a chat model, the nearest passages are shown and no sentence is judged. A second check asks only
-    about sentences that changed. Exit code 4 if something is wrong, 3 if a limit left sentences unjudged.
+    Judges each sentence with a citation: supported, overstated, contradicted, not in the cited paper (and which of your
+    papers says it), indirect, not in the library. Finds other sentences that need a citation, and papers of yours that
+    provide it. Also checks numbers, units, names, quotations, references, and mentions of figures and sections. Your
+    text is not changed. Without a chat model, the nearest passages are shown and no sentence is judged. A second check
+    asks only about sentences that changed. Exit code 4 if something is wrong, 3 if a limit left sentences unjudged.
 
     Example: citeloom check paper.tex --exp exp.json --out checked --format html,tex
     """
@@ -76,25 +76,25 @@ def check(
 
     record = check_once()
     while watch:
-        _show(record)
+        _show_check(record)
         notice(f"Watching {file}; Ctrl-C ends.")
-        seen = _stamp(file)
-        while _stamp(file) in (seen, 0):
+        seen = _modified_at(file)
+        while _modified_at(file) in (seen, 0):
             time.sleep(_POLL_INTERVAL)
         record = check_once()
     code = DONE if not api.checking.needs_attention(record) else DONE_WITH_REFUSALS
-    return Printed(record, _show, code if record["complete"] else PAUSED)
+    return Printed(record, _show_check, code if record["complete"] else PAUSED)
 
 
-def _stamp(file: Path) -> int:
-    """When the file was changed last; 0 while an editor replaces it."""
+def _modified_at(file: Path) -> int:
+    """Return the file's modification time; 0 while an editor replaces it."""
     try:
         return file.stat().st_mtime_ns
     except OSError:
         return 0
 
 
-def _show(record: api.checking.CheckResult) -> None:
+def _show_check(record: api.checking.CheckResult) -> None:
     for sentence in record["sentences"]:
         lines = api.checking.problem_lines(sentence)
         if not record["model"]:
@@ -119,7 +119,7 @@ def _show(record: api.checking.CheckResult) -> None:
     if record["model"]:
         notice(f"{counted(calls, 'model call')}, {counted(reused, 'cached answer')}.")
     notice(*(f"Written: {path}" for path in record.get("files", {}).values()))
-    notice(*(f"Comments were put into the text; as it was: {path}" for path in record.get("kept", ())))
+    notice(*(f"Comments were put into the text; the original is {path}" for path in record.get("kept", ())))
 
 
 _LIBRARY_INTERVAL: Final = 5.0  # seconds
@@ -140,27 +140,27 @@ def update(
     watch: Annotated[bool, "Compare again whenever the library changes."] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show which sentences, cells and answers a changed library concerns, and what they would become.
+    """Show which sentences, cells and answers are affected by changes of the library, and propose updates.
 
-    Names what rests on a paper that was removed, retracted or edited, and sentences for which a new paper has nearer or
-    opposite words; with a chat model they are judged, within --max-calls. Accepting changes a sentence as shown (its
-    run keeps the old one), asks an answer again, or reads a table again. If nothing changed, nothing is done and no
-    model is called. Exit code 3 if a limit left sentences unjudged.
+    Lists what rests on a paper that was removed, retracted or edited, and sentences for which a new paper has nearer or
+    opposite words; a chat model judges them, within --max-calls. Accepting an item changes the sentence as shown (its
+    run keeps the old one), asks the question again, or reads the table again. If the library has not changed, no model
+    is called. Exit code 3 if a limit left sentences unjudged.
 
     Example: citeloom update --accept 3f2a90c1
     """
     if watch and (as_json or accept or accept_all):
-        raise InputError("--watch only shows what changed.", help="Leave --json and --accept out.")
-    wanted = _ids(accept)
+        raise InputError("--watch only shows what changed.", help="Leave out --json and --accept.")
+    wanted = _split_ids(accept)
     with home_session(**settings.changes()) as session:
         compare = partial(api.text_updating.update_texts, session, runs or (), on_notice=notice)
         record = compare(accept=wanted, accept_all=accept_all)
         if not as_json:
             _show_updates(record)
         asks = sys.stdin.isatty() and sys.stdout.isatty() and not (watch or as_json or wanted)
-        which = "Accept which (ids, all, or Enter for none)"
+        which = "Which to accept (ids, all, or Enter for none)"
         while asks and record["items"] and (given := typer.prompt(which, default="", show_default=False).strip()):
-            chosen = () if given == "all" else _ids(given)
+            chosen = () if given == "all" else _split_ids(given)
             try:
                 record = compare(accept=chosen, accept_all=given == "all")
                 _show_accepted(record)
@@ -179,7 +179,7 @@ def update(
         raise typer.Exit(PAUSED)
 
 
-def _ids(given: str) -> list[str]:
+def _split_ids(given: str) -> list[str]:
     return given.replace(",", " ").split()
 
 
@@ -233,7 +233,7 @@ def export(
     """Write a finished text, or an edited markdown file, in other formats.
 
     Your sentences are kept as you wrote them, and their citations are converted to the format; in docx and odt they
-    can be Zotero's fields. The .json of the run must be beside a file. No model is called. Exit code 4 if a format
+    can be Zotero fields. A markdown file needs its run's .json beside it. No model is called. Exit code 4 if a format
     could not be written.
 
     Example: citeloom export paper/discussion.md --format docx --citations zotero
@@ -252,11 +252,11 @@ def import_document(
     run: Annotated[str | None, "Its run, if the file does not name it.", Shown(completes="runs")] = None,
     tracked: Annotated[Tracked, "Tracked changes: accept, reject or ask."] = "ask",
 ) -> Printed:
-    """Take back a text that was edited in Word, LibreOffice, LaTeX or Markdown.
+    """Import a text that was edited in Word, LibreOffice, LaTeX or Markdown.
 
-    Says of each sentence whether it was kept, edited, moved, split, merged, is new or gone; every word is kept, and
-    citations are found again by their fields or keys. Export, paper and the page have your text from then on. What it
-    cites and says is checked by check. No model is called.
+    Shows for each sentence whether it was kept, edited, moved, split, merged, is new or gone. Every word is kept, and
+    citations are recognised by their fields or keys. Export, paper and the page use your text from then on; 'check'
+    checks it. No model is called.
 
     Example: citeloom import paper/discussion.docx --tracked accept
     """
@@ -269,7 +269,7 @@ def import_document(
             accepted = typer.confirm(f"{error.message} Accept them?")
             imported = api.files.import_text(session, file, run=run, tracked="accept" if accepted else "reject")
     notice(*(f"Warning: {warning}" for warning in imported["warnings"]))
-    notice(*(one_line(f"Comment of {comment['author']}: {comment['text']}") for comment in imported["comments"]))
+    notice(*(one_line(f"Comment by {comment['author']}: {comment['text']}") for comment in imported["comments"]))
     counts = ", ".join(f"{count} {state}" for state, count in imported["counts"].items())
     notice(f"{counted(sum(imported['counts'].values()), 'sentence')}: {counts}. Run {imported['run']} has your text.")
     notice(f"Check what it cites: {command_on_home('check')} {shlex.quote(str(file))}")
@@ -309,29 +309,29 @@ def verify_file(
 
 
 def _singular(what: str) -> str:
-    """What was not checked, of one: "number that was found nowhere"."""
+    """Put a description of unchecked items into the singular: "number that was found nowhere"."""
     return re.sub(r"s\b", "", what, count=1).replace(" were ", " was ").replace(" their ", " its ")
 
 
 def sync_tex(
     folder: Annotated[Path, "The folder of the LaTeX project, such as a git clone."],
     run: Annotated[
-        list[str] | None, "Section or paper to put there; repeated. Default: those that are there already."
+        list[str] | None, "Section or paper to insert; may be repeated. Default: those already in the project."
     ] = None,
-    ours: Annotated[bool, "Overwrite edited regions; the file is copied before."] = False,
-    theirs: Annotated[bool, "Take the text of edited regions into the run."] = False,
+    ours: Annotated[bool, "Overwrite edited regions, after copying the file."] = False,
+    theirs: Annotated[bool, "Import the text of edited regions into the run."] = False,
 ) -> Printed:
     """Keep your sections in a LaTeX project up to date.
 
-    A section stands between '% citeloom:begin' and '% citeloom:end'; only that is ever rewritten. A new one goes behind
-    a line '% citeloom:here SECTION', else into a file of its own, sections/SECTION.tex. The .bib only grows. A region
-    that you edited is shown as a difference and stays. Nothing is committed or pushed. Exit code 4 if a region is in
+    Only regions between '% citeloom:begin' and '% citeloom:end' are ever rewritten. A new section is inserted after a
+    line '% citeloom:here SECTION', else written to the new file sections/SECTION.tex. The .bib only grows. A region
+    that you edited is kept, and the difference shown. Nothing is committed or pushed. Exit code 4 if a region is in
     conflict or a file could not be written.
 
     Example: citeloom sync-tex ~/overleaf-clone --run discussion-1a2b
     """
     if ours and theirs:
-        raise InputError("--ours and --theirs exclude each other.", help="Choose one.")
+        raise InputError("--ours and --theirs cannot be combined.", help="Choose one.")
     with home_session() as session:
         side: Literal["ours", "theirs", ""] = "ours" if ours else "theirs" if theirs else ""
         synced = api.files.sync_tex(session, folder, runs=run or (), side=side)
@@ -339,10 +339,10 @@ def sync_tex(
     for item in synced["regions"]:
         lines.append(one_line(f"{item['file']}:{item['line']}: {item['section']} {item['state']}"))
         lines += [item["diff"]] if item["diff"] else []
-        lines += [one_line(f"The file as it was: {item['backup']}")] if item["backup"] else []
+        lines += [one_line(f"Copy of the file before the change: {item['backup']}")] if item["backup"] else []
     notice(*synced["notices"], *(f"Problem: {problem}" for problem in synced["problems"]))
     states = {item["state"] for item in synced["regions"]}
     if "conflict" in states:
-        notice("An edited region stays: --theirs takes your text into the run, --ours overwrites it.")
+        notice("An edited region was kept: --theirs imports your text into the run, --ours overwrites it.")
     wrong = synced["problems"] or states & {"conflict", "refused"}
     return Printed(synced, lambda _: lines, DONE_WITH_REFUSALS if wrong else DONE)

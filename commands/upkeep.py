@@ -21,32 +21,31 @@ from .output import (
     ingest_progress,
     notice,
     one_line,
+    print_warnings,
     result,
-    show_rebuilt,
+    show_rebuilt_index,
     table,
-    warnings_and_refusals,
 )
 
 library_app = command_group("Move a whole library.")
-library_app.callback()(lambda: None)  # else a group of one command would be that command
-
-_SHOWN_ANYWAY: Final = frozenset({"home", "embedding", "library"})  # in the lines about the library and its settings
+library_app.callback()(lambda: None)  # otherwise Typer merges a group with its only command
+_SHOWN_ANYWAY: Final = frozenset({"home", "embedding", "library"})  # topics in the lines on library and settings
 _FIRST_SETTINGS: Final = frozenset({"chat_model", "chat_base_url", "chat_api_key", "embedding_model"})
 
 
 def doctor(
-    repair: Annotated[bool, "Repair what is found; papers that lost their vectors are embedded again."] = False,
+    repair: Annotated[bool, "Repair the problems; papers that lost their vectors are embedded again."] = False,
     all_settings: Annotated[bool, "Show every setting in force with its origin.", Shown("--settings")] = False,
 ) -> Printed:
-    """Check the library, and show the settings that you made.
+    """Check the library, and show your settings.
 
-    The LangGraph server opens the same home when it is started in the same folder with the same environment. Exit
-    code 1 if a problem remains.
+    A LangGraph server started in the same folder with the same environment opens the same home. Exit code 1 if a
+    problem remains.
     """
     settings, found = resolve()
     record: dict[str, Any] = {
         "home": str(found.name),
-        "settings": api.library_upkeep.settings_in_force(settings),
+        "settings": api.library_upkeep.describe_settings(settings),
         "findings": [],
     }
     if found.exists():
@@ -55,14 +54,14 @@ def doctor(
             if repair:
                 with ingest_progress() as show:
                     record["findings"], refused = run_async(api.library_upkeep.arepair_library(session, on_event=show))
-                warnings_and_refusals({"warnings": (), "refused": refused})
+                print_warnings({"warnings": (), "refused": refused})
             record["findings"] += run_async(api.library_upkeep.acheck_library(session))
     failed = any(finding["level"] == "problem" for finding in record["findings"])
     return Printed(record, lambda record: _doctor_lines(record, all_settings=all_settings), int(failed))
 
 
 def _doctor_lines(record: dict[str, Any], *, all_settings: bool) -> Iterator[str]:
-    """Problems, library, then settings; findings without a problem and unset settings only on request."""
+    """Format findings (problems first), the library, then settings; defaults only with `all_settings`."""
     for finding in sorted(record["findings"], key=lambda finding: finding["level"] == "fine"):
         if finding["level"] == "fine" and finding["topic"] in _SHOWN_ANYWAY:
             continue
@@ -86,31 +85,31 @@ def _doctor_lines(record: dict[str, Any], *, all_settings: bool) -> Iterator[str
 def rebuild_index() -> Printed:
     """Rebuild the index from the files of the indexed papers.
 
-    Keys and metadata stay as they are, and the vectors of unchanged texts are used again; to embed everything again,
-    ingest into a new --home. A paper whose file is gone stays as it is while its passages are complete.
-    Exit code 4 means that some could not be repaired, each named with its reason.
+    Keys and metadata stay as they are, and the vectors of unchanged texts are reused; to embed everything again,
+    ingest into a new --home. A paper whose file is gone is kept if its passages are complete. Exit code 4 means that
+    some papers could not be indexed, each named with its reason.
     """
     with home_session() as session, ingest_progress() as show:
         record = run_async(api.library_upkeep.arebuild_index(session, on_event=show))
-    warnings_and_refusals(record)
-    return Printed(record, show_rebuilt, DONE_WITH_REFUSALS if record["refused"] else DONE)
+    print_warnings(record)
+    return Printed(record, show_rebuilt_index, DONE_WITH_REFUSALS if record["refused"] else DONE)
 
 
 @library_app.command("copy")
 def copy_library(
     to: Annotated[str, typer.Option(help="The other home: a folder, or a postgresql:// address.")],
-    papers_only: Annotated[bool, "Copy only the papers, not runs, conversations, the journal or metadata."] = False,
+    papers_only: Annotated[bool, "Copy only the papers, without runs, conversations, journal and metadata."] = False,
     to_vectors: Annotated[
         str | None,
-        "The Milvus that searches the other home, if that is in PostgreSQL.",
+        "The Milvus server of the other home, if that is in PostgreSQL.",
         Shown(default="CITELOOM_VECTORS, if this home is a folder"),
     ] = None,
 ) -> Printed:
     """Copy a home to another one, without embedding a text or paying for an answer again.
 
-    Papers, runs with their edits and checkpoints, conversations, the journal and the metadata that services gave
-    are copied, and compared at the end; the papers' own files stay where they are. An interrupted copy continues
-    when the command is given again. A home that holds anything else is refused.
+    Papers, runs with their edits and checkpoints, conversations, the journal and the metadata from services are
+    copied, and compared at the end; the papers' files stay where they are. Run the command again to resume an
+    interrupted copy. A target that holds anything else is refused.
     """
     settings, found = resolve(to_copy=True)
     other = api.library_upkeep.target_home(settings, found, to, to_vectors)
@@ -137,7 +136,7 @@ def usage(
 ) -> Printed:
     """Show calls, cached answers, tokens and cost of each run; the bundled models cost nothing and are not counted.
 
-    A cost is shown where the settings have the model's price (CITELOOM_PRICES, or [prices] in citeloom.toml).
+    Costs are shown for models with a price in the settings (CITELOOM_PRICES, or [prices] in citeloom.toml).
     """
     settings, found = resolve()
     rows = run_async(api.stored_runs.read_spending(api.homes.records_home(found, notice), run_ids or ()))
@@ -162,7 +161,7 @@ def usage(
     }
 
     def show(_: object) -> None:
-        table("Usage", [*records, {"run": "in all", "model": "", **total}], columns)
+        table("Usage", [*records, {"run": "total", "model": "", **total}], columns)
         if lost := sum(record["lost_calls"] for record in records):
             notice(f"In addition, {counted(lost, 'request')} failed or were refused; they count against a budget.")
 
@@ -202,7 +201,7 @@ def prune(
 ) -> Printed:
     """Delete cached answers and free their space.
 
-    The usage of runs stays counted. Answers of a paused or killed run are always kept, since it resumes from them.
+    The usage of runs stays counted. Answers that a paused or killed run needs to resume are always kept.
     """
     _, found = resolve()
     if older_than is None and not rejected:
@@ -217,16 +216,16 @@ def prune(
 
 
 def setup(
-    model: Annotated[str | None, typer.Option(help="Chat model. Default: one that is found.")] = None,
+    model: Annotated[str | None, typer.Option(help="Chat model. Default: the first one found.")] = None,
     base_url: Annotated[
-        str | None, typer.Option(help="OpenAI-compatible endpoint. Default: one that is found.")
+        str | None, typer.Option(help="OpenAI-compatible endpoint. Default: the first one found.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Take the first that is found, without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Take the first model found, without asking.")] = False,
 ) -> None:
-    """Choose a chat model, try one call, and write it to your own settings file.
+    """Choose a chat model, try one call, and write it to your settings file.
 
-    Looks for an OPENAI_API_KEY, and for a server of Ollama, LM Studio, llama.cpp or vLLM on its usual local port.
-    Keys are not written: they stay in the environment.
+    Looks for an OPENAI_API_KEY, and for Ollama, LM Studio, llama.cpp or vLLM on their default local ports. Keys are not
+    written: they stay in the environment.
 
     Example: citeloom setup --yes
     """
@@ -234,8 +233,8 @@ def setup(
 
     asking = not yes and sys.stdin.isatty()
     if not asking and not yes:
-        raise InputError("There is no terminal to ask on.", help="Give --yes to take the first model that is found.")
-    url, name = _chosen(model, base_url, asking=asking)
+        raise InputError("There is no terminal to ask on.", help="Give --yes to take the first model found.")
+    url, name = _choose_model(model, base_url, asking=asking)
     run_async(api.model_setup.atry_model(name, url))
     file = user_configuration()
     if asking and not typer.confirm(f"{name} answers. Write it to {file}?", default=True):
@@ -245,7 +244,7 @@ def setup(
     result(f"Next: {command('ingest PAPERS --bib FILE')}")
 
 
-def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
+def _choose_model(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
     from ..settings.config import OPENAI_BASE_URL
 
     if base_url is not None:
@@ -261,17 +260,17 @@ def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[s
     if not found:
         ports = ", ".join(f"{name} ({port})" for name, port in api.model_setup.USUAL_PORTS.items())
         raise InputError(
-            f"No chat model was found: no OPENAI_API_KEY is set, and no server answers of {ports}."
+            f"No chat model was found: OPENAI_API_KEY is not set, and none of these servers answers: {ports}."
             if base_url is None
-            else f"{base_url}: lists no chat model.",
+            else f"{base_url} lists no chat model.",
             help="Start a server, or give --base-url and --model. Without a chat model Citeloom quotes your papers.",
         )
-    server = found[_asked("Server", [each.name for each in found]) if asking and len(found) > 1 else 0]
-    place = _asked("Model", list(server.models)) if asking and len(server.models) > 1 else 0
+    server = found[_ask_choice("Server", [each.name for each in found]) if asking and len(found) > 1 else 0]
+    place = _ask_choice("Model", list(server.models)) if asking and len(server.models) > 1 else 0
     return server.base_url, server.models[place]
 
 
-def _asked(what: str, names: list[str]) -> int:
+def _ask_choice(what: str, names: list[str]) -> int:
     notice(*(f"  {number}  {one_line(name)}" for number, name in enumerate(names, 1)))
     chosen = 0
     while not 1 <= chosen <= len(names):
@@ -279,9 +278,9 @@ def _asked(what: str, names: list[str]) -> int:
     return chosen - 1
 
 
-memory_app = command_group("Preferences and facts that every text should respect; none is learnt unless you accept it.")
+memory_app = command_group("Preferences and facts for every text; nothing is learnt unless you accept it.")
 IdArgument = Annotated[str, "Id, or a prefix of it."]
-SharedOption = Annotated[bool, "For all users of this library, not only for you."]
+SharedOption = Annotated[bool, "Share the line with all users of this library."]
 _EFFECTS: Final = {
     "ban": "never cited",
     "term": "shown to the writer, and checked",
@@ -309,13 +308,13 @@ def add_line(
     shared: SharedOption = False,
 ) -> None:
     """Add a line."""
-    _say(run_async(api.remembering.aremember(*resolve(), text, shared=shared)))
+    _print_line(run_async(api.remembering.aremember(*resolve(), text, shared=shared)))
 
 
 @memory_app.command("edit")
 def edit_line(line_id: IdArgument, text: Annotated[str, "The new line."]) -> None:
     """Replace a line."""
-    _say(run_async(api.remembering.aremember(*resolve(), text, note_id=line_id)))
+    _print_line(run_async(api.remembering.aremember(*resolve(), text, note_id=line_id)))
 
 
 @memory_app.command("delete")
@@ -349,7 +348,7 @@ def accept_proposal(
     """Put a proposal into the memory."""
     line = run_async(api.remembering.aanswer_proposal(*resolve(), proposal_id, accept=True, text=text, shared=shared))
     if line is not None:
-        _say(line)
+        _print_line(line)
 
 
 @memory_app.command("decline")
@@ -359,5 +358,5 @@ def decline_proposal(proposal_id: IdArgument) -> None:
     notice(f"{proposal_id} will not be proposed again.")
 
 
-def _say(line: Any) -> None:
+def _print_line(line: Any) -> None:
     notice(f"{line['id']}: {one_line(line['text'])} ({_EFFECTS[line['kind']]})")

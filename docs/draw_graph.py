@@ -129,7 +129,7 @@ class _Found(ast.NodeVisitor):
         tree = ast.parse(textwrap.dedent(inspect.getsource(step)))
         self.visit(tree)
         returns = str(inspect.get_annotations(step).get("return"))
-        if step.__name__ in ("nothing_done", "begin_steering") or returns in ("Update", "Resolved"):
+        if step.__name__ in ("initial_state", "begin_steering") or returns in ("Update", "Resolved"):
             self._find_updates(tree)
         stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - stored

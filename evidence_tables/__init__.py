@@ -1,1 +1,1 @@
-"""Evidence tables: rows are papers or their studies, and every cell opens to the words it rests on."""
+"""Evidence tables: rows are papers or their studies, and every cell keeps the words it rests on."""

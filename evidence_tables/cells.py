@@ -1,10 +1,10 @@
 """Columns as a user writes them, the cells of a table, and the numbers in them.
 
-A column is `n`, `effect:number[%]`, `blinded:yes/no`, `design:RCT|cohort|other`. A cell is accepted if its words have
-each number, or a formula of printed numbers yields it. Its numbers are estimates with intervals, and statistics.
+A column is `n`, `effect:number[%]`, `blinded:yes/no`, `design:RCT|cohort|other`. A cell is accepted if its words
+contain each number, or a formula of printed numbers yields it.
 
-A column of stances holds who agrees with a claim as it stands: what holds for other people, doses, times or settings is
-neither for nor against it, and a result that found no difference is no result in the other direction.
+A stance column tells which studies agree with a claim as stated: a result for other people, doses, times or settings is
+neither for nor against it, and finding no difference is not a result in the other direction.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STATUSES: Final[tuple[CellStatus, ...]] = get_args(CellStatus)
 STATUS_LABELS: Final = {"not_reported": "not reported", "unread": "not read", "not_judged": "nothing near"}
 _MARKS: Final = {"conflicting": "[conflicting]", "edited": "[edited]", "not_judged": "[not judged]"}
 
-_NAMED: Final = re.compile(r"[^\W\d_]{3}$")  # a value that ends in a word says itself what it counts
+_NAMED: Final = re.compile(r"[^\W\d_]{3}$")  # a value that ends in a word needs no unit after it
 _PLAIN: Final = ("value", "unit", "condition", "formula", "converted", "status")  # fields of a cell
 _MOST_CHARACTERS: Final = 200  # of a formula
 _FACTORS: Final = frozenset(map(Decimal, (1, 2, 100)))  # numbers that a formula may use though no paper prints them
@@ -57,9 +57,9 @@ _OPERATORS: Final[dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]
 class TableCell:
     """A value with the words it rests on.
 
-    `value` is as printed, `converted` the same in the column's unit, empty if it could not be converted or needs no
-    conversion. `alternatives` are further values that the paper states for the same thing; if two of all are for the
-    same condition, the status is "conflicting". `searched` are the searches before a value was called not reported.
+    `value` is as printed, `converted` is in the column's unit, empty without a conversion. `alternatives` are further
+    values that the paper states for the same thing; if two values are for the same condition, the status is
+    "conflicting". `searched` are the searches made before a value was called not reported.
     """
 
     value: str = ""
@@ -78,7 +78,7 @@ class TableCell:
         return " ... ".join(" ".join(span.quote.split()) for span in self.spans)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON of a table."""
+        """Convert to plain data for the JSON of a table."""
         spans = [asdict(span) for span in self.spans]
         nowhere = {"page": None, "chunk_id": "", "start": None, "end": None}
         return {
@@ -90,8 +90,8 @@ class TableCell:
         }
 
 
-def cell_text(cell: Mapping[str, Any]) -> str:
-    """The text of a cell: value (converted if it was), condition, how it was got, further values."""
+def format_cell(cell: Mapping[str, Any]) -> str:
+    """Format a cell: value (converted if possible), condition, formula or status, further values."""
     if cell["status"] in STATUS_LABELS and not cell["value"]:
         return STATUS_LABELS[cell["status"]]
     value = cell["converted"] or cell["value"]
@@ -101,49 +101,49 @@ def cell_text(cell: Mapping[str, Any]) -> str:
     parts += [f"({cell['condition']})"] * bool(cell["condition"])
     mark = f"[= {cell['formula']}]" if cell["status"] == "computed" else _MARKS.get(cell["status"])
     parts += [mark] if mark else []
-    return " / ".join([" ".join(parts), *map(cell_text, cell["alternatives"])])
+    return " / ".join([" ".join(parts), *map(format_cell, cell["alternatives"])])
 
 
 def study_name(row: Mapping[str, Any]) -> str:
-    """The paper's key, with the name of the study if the paper has several."""
+    """Return the paper's key, with the study's name if the paper has several."""
     return f"{row['key']}: {row['study']}" if row["study"] else str(row["key"])
 
 
 def accept_cells(readings: Sequence[CellReading], column: TableColumn) -> TableCell | None:
-    """The cell of one column of a study; None if no reading is borne out by its words."""
+    """Return the cell of one column of a study; None if no reading is supported by its words."""
     cells = [cell for reading in readings if (cell := _accept(reading, column)) is not None]
     distinct = list({(cell.value.casefold(), cell.unit.casefold(), cell.condition): cell for cell in cells}.values())
     if not distinct:
         return None
     first, *others = distinct
     conditions = Counter(cell.condition.casefold() for cell in distinct)
-    # What holds under another condition is no contradiction.
+    # Values under different conditions do not conflict.
     status = "conflicting" if conditions.total() > len(conditions) else first.status
     return replace(first, status=status, alternatives=tuple(others))
 
 
 def _accept(reading: CellReading, column: TableColumn) -> TableCell | None:
-    spans = tuple(EvidenceSpan.of(*part) for span in reading.spans for part in _narrowed(*span, reading.value))
+    spans = tuple(EvidenceSpan.of(*part) for span in reading.spans for part in _narrow_to_row(*span, reading.value))
     printed = {number.value for span in spans for number in given_numbers(span.quote)}
     unit = reading.unit
     converted = convert_value(reading.value, unit, column.unit)
     cell = TableCell(reading.value, unit, reading.condition, "", converted, "reported", spans)
-    if column.kind in ("choice", "yes/no") or stands_in(reading.value, printed):
+    if column.kind in ("choice", "yes/no") or are_numbers_printed(reading.value, printed):
         return cell
-    wanted = outermost(given_numbers(reading.value))
-    by_formula = len(wanted) == 1 and stands_in(reading.formula, printed | _FACTORS)
+    wanted = outermost_numbers(given_numbers(reading.value))
+    by_formula = len(wanted) == 1 and are_numbers_printed(reading.formula, printed | _FACTORS)
     result = evaluate_formula(reading.formula) if by_formula else None
-    # It has to yield the number, rounded as it is printed.
+    # The formula must yield the number, rounded as printed.
     if result is not None and abs(result - wanted[0].value) <= wanted[0].unit / 2:
         return replace(cell, formula=reading.formula, status="computed")
     return None
 
 
-def _narrowed(chunk: Chunk, start: int, end: int, value: str) -> list[tuple[Chunk, int, int]]:
-    """Of a table, its caption and header, and the row that holds the numbers of the value; anything else is whole."""
+def _narrow_to_row(chunk: Chunk, start: int, end: int, value: str) -> list[tuple[Chunk, int, int]]:
+    """Narrow a table to its caption and header, and the row with the value's numbers; other text stays whole."""
     lines = list(_LINE.finditer(chunk.text, start, end))
     rule = next((place for place, line in enumerate(lines) if place and is_table_rule(line[0])), None)
-    wanted = {number.value for number in outermost(given_numbers(value))}
+    wanted = {number.value for number in outermost_numbers(given_numbers(value))}
     if rule is None or not wanted:
         return [(chunk, start, end)]
     rows = [row for row in lines[rule + 1 :] if wanted <= {number.value for number in given_numbers(row[0])}]
@@ -152,12 +152,12 @@ def _narrowed(chunk: Chunk, start: int, end: int, value: str) -> list[tuple[Chun
     return [(chunk, start, lines[rule - 1].end()), (chunk, rows[0].start(), rows[0].end())]
 
 
-def stands_in(text: str, printed: Set[Decimal]) -> bool:
-    """Whether all numbers of a text are printed; "12 of 48" and "10 000" also count by their parts."""
+def are_numbers_printed(text: str, printed: Set[Decimal]) -> bool:
+    """Whether all numbers of a text are printed, whole or, as in "12 of 48" and "10 000", by their parts."""
     numbers = given_numbers(text)
     parts = {
         whole: [item for item in numbers if item != whole and whole.start <= item.start and item.end <= whole.end]
-        for whole in outermost(numbers)
+        for whole in outermost_numbers(numbers)
     }
     return all(
         printed >= {whole.value} or (inside and printed >= {item.value for item in inside})
@@ -165,8 +165,8 @@ def stands_in(text: str, printed: Set[Decimal]) -> bool:
     )
 
 
-def outermost(numbers: Sequence[Number]) -> list[Number]:
-    """The numbers that are no part of another one: of "10 000" not 10."""
+def outermost_numbers(numbers: Sequence[Number]) -> list[Number]:
+    """Return the numbers that are not part of another number: in "10 000" not 10."""
     return [item for item in numbers if not any(_is_inside(item, other) for other in numbers)]
 
 
@@ -175,7 +175,7 @@ def _is_inside(item: Number, other: Number) -> bool:
 
 
 def evaluate_formula(formula: str) -> Decimal | None:
-    """The result of numbers, + - * / and brackets; None for anything else."""
+    """Evaluate numbers, + - * / and brackets; None for anything else."""
     plain = formula.partition("=")[0].translate(_WRITTEN_AS).replace(",", "").strip()
     if not plain or len(plain) > _MOST_CHARACTERS:
         return None
@@ -198,11 +198,11 @@ def _evaluate(node: ast.expr) -> Decimal:
 
 
 def convert_value(value: str, unit: str, wanted: str) -> str:
-    """The value in another unit, rounded; empty if it needs or allows no conversion, or has several numbers."""
-    numbers = outermost(given_numbers(value))
+    """Convert a value to another unit, rounded; empty if it needs or allows no conversion, or has several numbers."""
+    numbers = outermost_numbers(given_numbers(value))
     if not wanted or not unit or unit.casefold() == wanted.casefold() or len(numbers) != 1:
         return ""
-    import pint  # half a second, for tables with units only
+    import pint  # takes half a second, needed only for units
 
     number = numbers[0]
     amount = number.value * 100 if number.scale == "percent" and "%" not in value else number.value
@@ -227,7 +227,7 @@ _SPREAD: Final = re.compile(r"\s?(?:\(|\[|±|$)")  # after a value: "12.4 (SD 3.
 
 @dataclass(frozen=True, slots=True)
 class CellValue:
-    """A number of a cell with its unit; `low` and `high` are the ends of its interval, if the cell has one."""
+    """A cell's number with its unit; `low` and `high` are the ends of its interval, if it has one."""
 
     label: str
     at: float
@@ -237,7 +237,7 @@ class CellValue:
 
 
 def column_values(table: Mapping[str, Any], column: Mapping[str, Any]) -> Iterator[CellValue]:
-    """The values of a number or interval column, in the order of the rows; cells without one are skipped."""
+    """Yield the values of a number or interval column, in row order; cells without a value are skipped."""
     if column["kind"] not in ("number", "interval"):
         return
     for row in table["rows"]:
@@ -249,8 +249,8 @@ def column_values(table: Mapping[str, Any], column: Mapping[str, Any]) -> Iterat
 
 
 def _read(text: str, kind: str) -> tuple[float, ...] | None:
-    """The estimate of a cell, and the ends of its interval if it has one; None if it is ambiguous."""
-    numbers = [number for number in outermost(given_numbers(text)) if not _LEVEL.match(text, number.end)]
+    """Read a cell's estimate, and the ends of its interval if it has one; None if it is ambiguous."""
+    numbers = [number for number in outermost_numbers(given_numbers(text)) if not _LEVEL.match(text, number.end)]
     values = [float(number.value) for number in numbers]
     if kind == "interval" and len(values) == 3 and values[1] <= values[0] <= values[2]:
         return tuple(values)
@@ -259,8 +259,8 @@ def _read(text: str, kind: str) -> tuple[float, ...] | None:
     return None
 
 
-def column_sums(table: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """For each column of numbers, by unit: count, median and range."""
+def column_summaries(table: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Summarise each number column by unit: count, median and range."""
     found: dict[str, list[dict[str, Any]]] = {}
     for column in table["columns"]:
         by_unit: dict[str, list[float]] = defaultdict(list)
@@ -274,8 +274,8 @@ def column_sums(table: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def sum_lines(table: Mapping[str, Any]) -> list[str]:
-    """The summary statistics of the columns, a line for each unit."""
+def column_summary_lines(table: Mapping[str, Any]) -> list[str]:
+    """Format the summaries of a table's columns, a line for each unit."""
     return [
         f"{name}: {counted(item['count'], 'value')}, median {item['median']:.6g}, "
         f"{item['low']:.6g} to {item['high']:.6g} {item['unit']}".rstrip()
@@ -285,8 +285,8 @@ def sum_lines(table: Mapping[str, Any]) -> list[str]:
 
 
 _MOST_COLUMNS: Final = 20
-_LONGEST: Final = 60  # characters of a name
-_WORDS_OF_A_NAME: Final = 3  # in a question
+_LONGEST: Final = 60  # characters of a column's name
+_WORDS_OF_A_NAME: Final = 3  # of a column's name in a question
 _UNIT: Final = re.compile(r"\[([^\[\]]{1,30})\]\s*$")
 
 
@@ -300,7 +300,7 @@ class ColumnError(InputError):
 
 
 def parse_columns(written: Sequence[str]) -> tuple[TableColumn, ...]:
-    """The columns in their order; raises `ColumnError` for an empty or repeated name, an unknown kind, or too many."""
+    """Parse columns; raises `ColumnError` for an empty or repeated name, an unknown kind, or too many columns."""
     columns = tuple(_parse(item) for item in written)
     names = [column.name.casefold() for column in columns]
     if twice := next((name for name in names if names.count(name) > 1), None):
@@ -311,7 +311,7 @@ def parse_columns(written: Sequence[str]) -> tuple[TableColumn, ...]:
 
 
 def split_columns(question: str) -> tuple[str, tuple[str, ...]]:
-    """A question without the columns listed after its colon, and these: "trials of aspirin: n, dose and design"."""
+    """Split a question from the columns listed after its colon: "trials of aspirin: n, dose and design"."""
     subject, colon, listed = question.rstrip(" ?.").rpartition(":")
     names = [name.strip() for name in listed.replace(" and ", ",").replace(";", ",").split(",") if name.strip()]
     if not colon or len(names) < 2 or any(len(name.split()) > _WORDS_OF_A_NAME for name in names):
@@ -320,21 +320,21 @@ def split_columns(question: str) -> tuple[str, tuple[str, ...]]:
 
 
 def describe_column(column: TableColumn) -> TableColumn:
-    """The column with what a common name usually means in papers, else unchanged; for tables without a chat model."""
-    if (known := _known(column)) is None:
+    """Describe a column by the usual meaning of a common name, for tables without a chat model."""
+    if (known := _common_column(column)) is None:
         return column
     names, asks, queries, _ = known
     kind = "number" if column.kind == "text" and names.startswith("n,") else column.kind
     return replace(column, asks=asks, kind=kind, queries=tuple(queries.split("; ")))
 
 
-def stated_as(column: TableColumn) -> str:
-    """The rule of `find_statement` by which papers state what a common name means, else empty."""
-    known = _known(column)
+def statement_rule(column: TableColumn) -> str:
+    """Return the rule for `find_statement` that finds statements of a column with a common name, else empty."""
+    known = _common_column(column)
     return known[3] if known else ""
 
 
-def _known(column: TableColumn) -> list[str] | None:
+def _common_column(column: TableColumn) -> list[str] | None:
     return next((line for line in _known_columns() if column.name.casefold() in line[0].split(", ")), None)
 
 
@@ -361,7 +361,7 @@ def _parse(written: str) -> TableColumn:
     return TableColumn(name, kind=known, unit=unit[1].strip() if unit else "")
 
 
-# From against to for, in the order of the picture.
+# From against to for, as ordered in the picture.
 STANCES: Final = ("against", "no difference", "other condition", "mixed", "for")
 STANCE: Final = "stance"
 _NOT_JUDGED: Final = "not judged"
@@ -370,7 +370,7 @@ _DIRECTIONS: Final = ("increased", "decreased", "no difference", "other")
 
 
 def stance_column(claim: str, name: str = STANCE) -> TableColumn:
-    """The column of what studies say on a claim."""
+    """Make the column for the studies' stances on a claim."""
     asks = (
         f"the paper's stance on the claim “{claim}”: for, if its results bear the claim out; against, if they go the "
         "other way; no difference, if none was found where the claim says that there is one; mixed, if its own results "
@@ -381,14 +381,14 @@ def stance_column(claim: str, name: str = STANCE) -> TableColumn:
 
 
 def agreement_columns(claim: str, *, judged: bool) -> tuple[TableColumn, ...]:
-    """The columns of a claim; without a chat model (`judged`) only that of the nearest sentences."""
+    """Make the columns for a claim; unless `judged` by a chat model, only the one for the nearest sentences."""
     direction = TableColumn("direction", _DIRECTION, "choice", options=_DIRECTIONS, queries=(claim,))
     about = [direction, *(describe_column(TableColumn(name)) for name in ("design", "n"))]
     return (stance_column(claim), *(about if judged else ()))
 
 
 def claim_needs(claims: Sequence[str]) -> tuple[Need, ...]:
-    """What papers are screened for."""
+    """Make the needs by which papers are screened for claims."""
     return tuple(Need(f"N{number}", claim, (claim,)) for number, claim in enumerate(claims, 1))
 
 
@@ -398,7 +398,7 @@ def is_stance(column: Mapping[str, Any]) -> bool:
 
 
 def stance_of(cell: Mapping[str, Any]) -> str:
-    """The stance in a cell; empty if its paper says nothing on the claim."""
+    """Return the stance in a cell; empty if its paper says nothing on the claim."""
     if cell["status"] == "not_judged":
         return _NOT_JUDGED if cell["value"] else ""
     found = {item["value"].casefold() for item in (cell, *cell["alternatives"])} & {*STANCES}
@@ -406,7 +406,7 @@ def stance_of(cell: Mapping[str, Any]) -> str:
 
 
 def stances(table: Mapping[str, Any], column: str = STANCE) -> Iterator[dict[str, Any]]:
-    """The studies that say something on the claim of a column, those for it first, with the words that decide."""
+    """Yield the studies that say something on a column's claim, those for it first, with the words that decide."""
     order = {name: place for place, name in enumerate((*STANCES[::-1], _NOT_JUDGED))}
     found = [(stance, row) for row in table["rows"] if (stance := stance_of(row["cells"][column]))]
     for stance, row in sorted(found, key=lambda item: order[item[0]]):
@@ -416,14 +416,14 @@ def stances(table: Mapping[str, Any], column: str = STANCE) -> Iterator[dict[str
             **{name: row[name] for name in ("key", "title", "year", "study", "changed")},
             "stance": stance,
             "condition": cell["condition"],
-            **{name: cell_text(others[name]) if name in others else "" for name in ("direction", "design", "n")},
+            **{name: format_cell(others[name]) if name in others else "" for name in ("direction", "design", "n")},
             **{name: cell[name] for name in ("quote", "page", "chunk_id", "start", "end", "edited")},
             "spans": [span for item in (cell, *cell["alternatives"]) for span in item["spans"]],
         }
 
 
 def agreement_record(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON of `agree`, from that of its table."""
+    """Convert a table's JSON to the JSON of `agree`."""
     studies = list(stances(table))
     telling = {study["key"] for study in studies}
     read = {row["key"]: row for row in table["rows"] if row["key"] not in telling}
@@ -441,7 +441,7 @@ def agreement_record(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def disagreements(table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The claims on which papers of a table disagree, each with what differs and the passages of both sides."""
+    """Find the claims on which a table's papers disagree, each with the stances and passages of both sides."""
     found: list[dict[str, Any]] = []
     for column in filter(is_stance, table["columns"]):
         studies = list(stances(table, column["name"]))
@@ -453,9 +453,11 @@ def disagreements(table: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def agreement_lines(record: Mapping[str, Any]) -> list[str]:
-    """The counts of an agreement as lines for people."""
+    """Format the counts of an agreement."""
     counts = [f"{number} {name}" for name, number in record["counts"].items()]
     others = record["screened"] - len(record["silent"]) - len({study["key"] for study in record["studies"]})
-    line = f"{', '.join(counts) or 'No paper says anything on it'}; {len(record['silent'])} read without a result on it"
+    line = (
+        f"{', '.join(counts) or 'No paper says anything'}; {len(record['silent'])} read without a result on the claim"
+    )
     more = f", {others} excluded by their cards" if others > 0 else ""
     return [f"{line}{more}, of {record['papers']} papers in scope."]

@@ -1,7 +1,7 @@
 """Fills an evidence table: screens every paper by its card, then reads the cells of those that may belong.
 
-Everything is stored as soon as it is known, so that repeating a call asks only for what is missing: rows of papers that
-were added or changed, cells of columns that were added or described anew.
+Results are stored one by one, so that repeating a call asks only for what is missing: rows of new or changed papers,
+and cells of new or redescribed columns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..stores.library import Library
 from ..tools.paper_cards import find_statement, keys_to_screen, screen_papers
 from ..tools.scope import Scope
 from ..tools.window_search import WindowLimits, propose_windows
-from .cells import TableCell, accept_cells, split_columns, stated_as
+from .cells import TableCell, accept_cells, split_columns, statement_rule
 
 if TYPE_CHECKING:
     from ..roles.chat.chat_cell_reader import ChatCellReader
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 OnProgress = Callable[[str], None]
 
-OWN_STUDY: Final = "this study"  # in place of a key
-_NAMED: Final = "named"  # the status of a paper that was screened and is still to be read
-_UNJUDGED: Final = "-unjudged"  # ends the version of a decision made without a chat model
+OWN_STUDY: Final = "this study"  # the key of the user's own study
+_NAMED: Final = "named"  # the status of a paper that passed screening but has not been read
+_UNJUDGED: Final = "-unjudged"  # version suffix of a decision made without a chat model
 _FIRST: Final = WindowLimits(tokens=5_000, window_tokens=700, paper_share=1.0)
 _AGAIN: Final = WindowLimits(tokens=2_500, window_tokens=500, paper_share=1.0)
 _NEAREST: Final = WindowLimits(tokens=1_500, window_tokens=1, hits=3, paper_share=1.0)
-_NEAR: Final = 0.7  # score above which a passage is taken to be near the question if no chat model decides
+_NEAR: Final = 0.7  # score above which a passage counts as near the question without a chat model
 _ABSTRACT_CHUNKS: Final = 3
 _AT_ONCE: Final = 16  # papers that are read concurrently
 _DIGITS: Final = re.compile(r"(?<!\w)\d")  # neither "one another" nor "Neo4j" is a number
@@ -59,11 +59,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class TableFiller:
-    """What filling one table needs. `cells` and `screener` are None without a chat model: then `reader` finds passages.
+    """Fills one table. Without a chat model, `cells` and `screener` are None and `reader` finds passages.
 
-    Of more than `most` papers in scope, the cards of those nearest to the question are read. `needs` are what papers
-    are screened for, if not the question; a single paper is read without being screened. `own` is the user's study
-    (`own_window`), which belongs without being screened.
+    If more than `most` papers are in scope, only those nearest to the question are screened. Papers are screened for
+    `needs`, by default for the question; a single paper is not screened. `own` is the user's study (`own_window`),
+    which always gets a row.
     """
 
     library: Library
@@ -80,7 +80,7 @@ class TableFiller:
     own: Window | None = None
 
     async def fill(self, scope: Scope) -> None:
-        """Decide on every paper in scope and store the cells of those that belong; raises whatever the roles raise."""
+        """Decide on every paper in scope and store the cells of those that belong; raises what the roles raise."""
         papers = {paper.key: paper for paper in await asyncio.to_thread(self.library.papers) if scope.holds(paper)}
         known = await asyncio.to_thread(self.register.papers, self.table_id)
         undecided = [
@@ -89,7 +89,7 @@ class TableFiller:
             if key not in known or not self._holds(known[key].version, paper_version(paper))
         ]
         named = [key for key in papers if key not in undecided and known[key].decision["status"] == _NAMED]
-        chosen = self.cells is None and bool(scope.papers)  # then the rows are the papers that the user named
+        chosen = self.cells is None and bool(scope.papers)  # the rows are the papers that the user named
         candidates = [*named, *(undecided if chosen else await self._candidates(papers, undecided))]
         if self.own is not None:
             own = papers[OWN_STUDY] = self.own.paper
@@ -106,17 +106,17 @@ class TableFiller:
         await gather_all(self._fill_row(papers[key], known[key], stored[key], limit) for key in decided)
 
     def _holds(self, stored: str, version: str) -> bool:
-        """Whether what is stored is of this version, and judged if there is a chat model."""
+        """Whether a stored version is current, and judged if there is a chat model."""
         return stored in ((version,) if self.cells else (version, version + _UNJUDGED))
 
-    def _marked(self, version: str) -> str:
+    def _version_to_store(self, version: str) -> str:
         return version if self.cells else version + _UNJUDGED
 
     async def _candidates(self, papers: Mapping[str, Paper], undecided: Sequence[str]) -> list[str]:
-        """The undecided papers that may belong, by their cards, else by a passage near to the question.
+        """Find undecided papers that may belong, by their cards, else by a passage near the question.
 
-        Stores the decision on all of them, so that a table that is continued does not screen them again. Of more than
-        `most` papers, those nearest to the question are decided on.
+        Stores the decision on each, so that a continued table does not screen it again. Of more than `most` papers,
+        only those nearest to the question are decided on.
         """
         if not undecided:
             return []
@@ -128,28 +128,28 @@ class TableFiller:
         if not undecided or not self.most or len(papers) == 1:
             return undecided
         if self.screener is None:
-            scores = await gather_all(self._nearest(purpose, key) for key in undecided)
+            scores = await gather_all(self._nearest_score(purpose, key) for key in undecided)
             out = {key: "" for key, score in zip(undecided, scores, strict=True) if score < _NEAR}
         else:
             screened = await screen_papers(self.library, self.screener, purpose, Scope(tuple(undecided)), self.most)
-            kept = {*screened.keys, *screened.unread}  # what could not be screened is read
+            kept = {*screened.keys, *screened.unread}  # papers that could not be screened are read
             out = {key: screened.near.get(key, "") for key in undecided if key not in kept}
         decisions = {key: Decision("near" if why else "screened out", why) for key, why in out.items()}
-        rows = [self._stored(papers[key], decisions.get(key, Decision(_NAMED))) for key in undecided]
+        rows = [self._stored_paper(papers[key], decisions.get(key, Decision(_NAMED))) for key in undecided]
         await asyncio.to_thread(self.register.save_decisions, self.table_id, rows)
         return [key for key in undecided if key not in out]
 
-    async def _nearest(self, purpose: Purpose, key: str) -> float:
+    async def _nearest_score(self, purpose: Purpose, key: str) -> float:
         windows = await propose_windows(self.library, purpose.needs, Scope((key,)), _NEAREST)
         return max([item.score for item in await self.reader.read(purpose, windows)], default=0.0)
 
-    def _stored(self, paper: Paper, decision: Decision) -> StoredPaper:
-        return StoredPaper(paper.key, self._marked(paper_version(paper)), asdict(decision))
+    def _stored_paper(self, paper: Paper, decision: Decision) -> StoredPaper:
+        return StoredPaper(paper.key, self._version_to_store(paper_version(paper)), asdict(decision))
 
     async def _fill_row(
         self, paper: Paper, known: StoredPaper | None, stored: Sequence[StoredCell], limit: asyncio.Semaphore
     ) -> None:
-        """Read the columns that a paper lacks, and store them; a paper read before keeps its place and its studies."""
+        """Read and store the columns that a paper lacks; a paper read before keeps its decision and studies."""
         before = Decision(**known.decision) if known else None
         if before is not None and before.status != "included":
             return
@@ -160,25 +160,25 @@ class TableFiller:
             return
         async with limit:
             if self.cells is None:
-                decision = Decision("included", "it was named, or a passage of it is near", studies or ("",))
+                decision = Decision("included", "it was named, or has a passage near the question", studies or ("",))
                 nearest = {column.name: await self._nearest_cell(paper, column) for column in missing}
                 cells = {(study, name): cell for study in decision.studies for name, cell in nearest.items()}
             else:
                 decision, cells = await self._read_row(self.cells, paper, missing, studies)
         rows = [
-            StoredCell(paper.key, study, column.name, self._marked(column_version(column)), cell.as_dict())
+            StoredCell(paper.key, study, column.name, self._version_to_store(column_version(column)), cell.as_dict())
             for column in missing
             for (study, name), cell in cells.items()
             if name == column.name
         ]
         made = before or decision
-        await asyncio.to_thread(self.register.save_row, self.table_id, self._stored(paper, made), rows)
+        await asyncio.to_thread(self.register.save_row, self.table_id, self._stored_paper(paper, made), rows)
         filled = sum(cell.status not in ("not_reported", "unread") for cell in cells.values())
         progress = f"{filled} of {counted(len(cells), 'cell')}"
         self.on_progress(f"{paper.key}: {progress if made.status == 'included' else f'left out: {made.reason}'}")
 
     def _lacks(self, column: TableColumn, studies: Sequence[str], stored: Sequence[StoredCell]) -> bool:
-        """Whether the cell of any study is neither read for this description of the column nor written by a person."""
+        """Whether the column's cell of any study is neither current nor edited by a person."""
         version = column_version(column)
         of_column = [cell for cell in stored if cell.column_name == column.name]
         held = {cell.study for cell in of_column if cell.edited or self._holds(cell.column_version, version)}
@@ -187,19 +187,19 @@ class TableFiller:
     async def _read_row(
         self, cells: ChatCellReader, paper: Paper, columns: Sequence[TableColumn], studies: Sequence[str]
     ) -> tuple[Decision, dict[tuple[str, str], TableCell]]:
-        # The abstract, else the beginning, tells best whether a paper belongs, and often its registration.
+        # The abstract, else the beginning, shows best whether a paper belongs, and often its registration.
         abstract = self.library.catalog.chunk_rows(keys=[paper.key], categories=[Category.ABSTRACT])[:_ABSTRACT_CHUNKS]
         opening = self.library.chunks([row.id for row in abstract] or [chunk_id(paper.key, 0)])
         windows = await self._windows(paper, columns, _FIRST, opening)
         reading = await cells.read_row(self.question, columns, windows, [name for name in studies if name])
-        if reading is None:  # its cells stay unread, and are read when the table is completed again
+        if reading is None:  # its cells stay unread until the table is next completed
             return Decision("included", "its passages could not be read", tuple(studies) or ("",)), {}
         if not reading.belongs and paper.key != OWN_STUDY:
             return Decision("near", reading.reason), {}
         names = tuple(studies) or tuple(dict.fromkeys(study.study for study in reading.studies)) or ("",)
         found = _accept(reading, names, columns)
         lacking = [column for column in columns if any((name, column.name) not in found for name in names)]
-        # What held a refused value may be read again: only the words of accepted values are known.
+        # Passages with refused values may be read again; those with accepted values are not.
         read = {span.chunk_id for cell in found.values() for span in cell.spans} if lacking else set()
         lacks = {column.name for column in lacking}
         refused = [cell for study in reading.studies for cell in study.cells if cell.column in lacks]
@@ -213,7 +213,7 @@ class TableFiller:
         given = {(study.study, cell.column) for part in readings for study in part.studies for cell in study.cells}
         for name in names:
             for column in lacking:
-                # A value that its words do not bear out may be reported all the same.
+                # A value that its words do not support may be reported nevertheless.
                 stated = any(of == column.name and (study == name or len(names) == 1) for study, of in given)
                 cell = TableCell(status="unread" if stated else "not_reported", searched=_need(column).queries)
                 found.setdefault((name, column.name), cell)
@@ -227,7 +227,7 @@ class TableFiller:
         opening: Sequence[Chunk],
         known: set[str] | None = None,
     ) -> list[Window]:
-        """The windows of a paper for these columns, in the order of the paper, beginning with its `opening`."""
+        """Return a paper's windows for these columns in reading order, after its `opening`."""
         if paper.key == OWN_STUDY:
             return [self.own] if self.own and self.own.chunks[0].id not in (known or ()) else []
         needs = [replace(_need(column), id=f"N{place}") for place, column in enumerate(columns, 1)]
@@ -237,8 +237,8 @@ class TableFiller:
         return [*first, *sorted(found, key=lambda window: window.chunks[0].index)]
 
     async def _nearest_cell(self, paper: Paper, column: TableColumn) -> TableCell:
-        """The sentence of a paper that states or is nearest to a column, not judged; for numbers, one with a number."""
-        rule = stated_as(column)
+        """Return the paper's sentence that states or is nearest to a column, unjudged; for numbers with a digit."""
+        rule = statement_rule(column)
         if rule and (stated := await asyncio.to_thread(find_statement, self.library, paper.key, rule)):
             span = EvidenceSpan.of(*stated)
             return TableCell(value=" ".join(plain_text(span.quote).split()), status="not_judged", spans=(span,))
@@ -255,7 +255,7 @@ class TableFiller:
 
 
 def own_window(experiment: Experiment) -> Window:
-    """The user's experiment as the passage of a study of its own: a line for each value, after its path."""
+    """Convert the user's experiment to a passage of a study: a paragraph for each value, after its path."""
     values = [(path, value) for path, value in experiment.leaves() if isinstance(value, str | int | float)]
     text = "\n\n".join(f"{path}: {value}" for path, value in values if str(value).strip())
     name = chunk_id(OWN_STUDY, 0)
@@ -265,12 +265,12 @@ def own_window(experiment: Experiment) -> Window:
 
 
 def paper_version(paper: Paper) -> str:
-    """Identifies the text of a paper that was read."""
+    """Return an identifier of a paper's text."""
     return paper.content_hash[:16]
 
 
 def column_version(column: TableColumn) -> str:
-    """Identifies what a column asks for; a change makes its cells be read again."""
+    """Return an identifier of what a column asks for; if it changes, its cells are read again."""
     plain = json.dumps([column.asks, column.kind, column.unit, column.options], ensure_ascii=False)
     return hashlib.sha256(plain.encode()).hexdigest()[:16]
 
@@ -283,7 +283,7 @@ def _need(column: TableColumn) -> Need:
 def _accept(
     reading: RowReading, names: Sequence[str], columns: Sequence[TableColumn]
 ) -> dict[tuple[str, str], TableCell]:
-    """The cells that their words bear out, by study and column."""
+    """Return the cells that their words support, by study and column."""
     found: dict[tuple[str, str], TableCell] = {}
     for study in reading.studies:
         name = study.study if study.study in names else names[0] if len(names) == 1 else None

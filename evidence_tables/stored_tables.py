@@ -1,4 +1,4 @@
-"""A stored evidence table: its id, the columns of its next reading, its JSON, and how it stands in a text.
+"""A stored evidence table: its id, columns, JSON, and its form in a text.
 
 The cells of a table that a text rests on are findings that the text can cite.
 """
@@ -28,7 +28,7 @@ from ..stores.library import Library
 from ..text.words import one_line
 from ..tools.found_evidence import FindingWords, FoundEvidence, find_same
 from ..tools.scope import Scope, plain_question
-from .cells import TableCell, cell_text, column_sums, describe_column, split_columns, stands_in
+from .cells import TableCell, are_numbers_printed, column_summaries, describe_column, format_cell, split_columns
 from .extraction import OWN_STUDY, Decision, paper_version
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _COLUMNS_WITHOUT_MODEL: Final = ("design", "n", "outcome", "effect")
 
 
 def id_of_table(question: str, papers: Sequence[str], kind: str = "table") -> str:
-    """The id of the table that answers a question from these papers, or from all if there are none."""
+    """Return the id of the table for a question over these papers (all if empty)."""
     named = json.dumps([plain_question(question), sorted(papers)]).encode()
     return f"{kind}-{hashlib.sha256(named).hexdigest()[:12]}"
 
@@ -51,7 +51,7 @@ async def describe_columns(
     question: str,
     wanted: Sequence[TableColumn] = (),
 ) -> tuple[TableColumn, ...]:
-    """The wanted columns with what they ask for; those of the stored table if none is wanted."""
+    """Return the wanted columns with descriptions; without any, the stored table's columns, else proposed ones."""
     kept = [TableColumn.from_dict(item) for item in stored.plan["columns"]] if stored else []
     known = {column.name.casefold(): column for column in kept}
     if not wanted and known:
@@ -71,7 +71,7 @@ async def describe_columns(
 
 
 def _merge(wanted: TableColumn, planned: TableColumn) -> TableColumn:
-    """The planned column with what the user fixed: kind, unit and options win."""
+    """Override the planned column by the kind, unit and options that the user gave."""
     return replace(
         planned,
         name=wanted.name,
@@ -82,7 +82,7 @@ def _merge(wanted: TableColumn, planned: TableColumn) -> TableColumn:
 
 
 def load_table(library: Library, register: EvidenceTableRegister, table_id: str) -> dict[str, Any]:
-    """The JSON of a stored table; blocks. Raises `UnknownTableError`."""
+    """Return the JSON of a stored table; blocks. Raises `UnknownTableError`."""
     table = register.get(table_id)
     columns = [TableColumn.from_dict(item) for item in table.plan["columns"]]
     present = {paper.key: paper for paper in library.papers()}
@@ -121,7 +121,7 @@ def load_table(library: Library, register: EvidenceTableRegister, table_id: str)
         "question": inert(table.question),
         "papers": sum(scope.holds(paper) for paper in present.values()),
         "columns": shown,
-        "sums": column_sums({"columns": shown, "rows": rows}),
+        "sums": column_summaries({"columns": shown, "rows": rows}),
         "screened": sum(counts.values()),
         "included": counts["included"],
         "rows": rows,
@@ -132,39 +132,39 @@ def load_table(library: Library, register: EvidenceTableRegister, table_id: str)
 
 
 def cell_record(stored: StoredCell | None) -> dict[str, Any]:
-    """The JSON of a stored cell, or of one that was not read yet."""
+    """Return the JSON of a stored cell, or of an unread one."""
     cell = TableCell(status="unread").as_dict() if stored is None else stored.cell
     return {**cell, "edited": bool(stored and stored.edited), "revision": stored.revision if stored else 0}
 
 
 def find_table(register: EvidenceTableRegister, name: str) -> StoredTable:
-    """The table with this title (the question), id or beginning of an id; blocks. Raises `UnknownTableError`."""
+    """Find the table with this title (its question), id or id prefix; blocks. Raises `UnknownTableError`."""
     titled = [table for table in register.all() if table.question.casefold() == " ".join(name.split()).casefold()]
     return titled[0] if titled else register.get(name)
 
 
 def count_line(table: Mapping[str, Any]) -> str:
-    """How many papers were screened, included and left out, and how many were not screened or are gone."""
+    """Format how many papers were screened, included and excluded, and which were not screened or are gone."""
     screened, included, near = table["screened"], table["included"], len(table["left_out"])
     line = f"{counted(screened, 'paper')} screened, {included} included, {screened - included} excluded"
     line += f" ({near} of them near the question)." if near else "."
     if unscreened := table["papers"] - screened:
-        line += f" {counted(unscreened, 'paper')} not screened: others are nearer to the question, or they are new."
+        line += f" {counted(unscreened, 'paper')} not screened, being new or farther from the question."
     if table["removed"]:
         line += f" No longer in the library: {', '.join(table['removed'])}."
     return line
 
 
-_READ: Final = 0.9  # score of a cell that a model read: it meets what its column asks
-_NEAR: Final = 0.5  # of a sentence that was found without one
+_READ: Final = 0.9  # score of a cell that a model read
+_NEAR: Final = 0.5  # score of a sentence found without a model
 _NOTHING: Final = ("not_reported", "unread")
 
 
 class GivenTable(TypedDict):
-    """A table that a text rests on; `shown` if it stands in the text.
+    """A table that a text rests on; `shown` if the text includes it.
 
-    Each row has the key of its paper, the study's `name` in a text, and its `cells` in the order of the columns: each
-    with its `text`, its `score`, its `spans`, and what is `said` there as printed, empty where the words say nothing.
+    Each row has the paper's key, the study's `name` in running text, and its `cells` in column order: each with its
+    `text`, `score`, `spans`, and the value as printed (`said`), empty if the paper's words say nothing.
     """
 
     table_id: str
@@ -175,7 +175,7 @@ class GivenTable(TypedDict):
 
 
 def give_table(table: Mapping[str, Any], library: Library, *, shown: bool) -> GivenTable:
-    """What a text needs of the JSON of a table; blocks."""
+    """Convert a table's JSON to the form that a text rests on; blocks."""
     papers = {paper.key: paper for paper in library.papers()}
     return {
         "table_id": table["table_id"],
@@ -206,16 +206,18 @@ def _give(cell: Mapping[str, Any], *, own: bool) -> dict[str, Any]:
     every = [cell, *cell["alternatives"]]
     spans = [] if own or cell["status"] in _NOTHING else [span for item in every for span in item["spans"]]
     as_printed = {"converted": "", "status": "reported"}
-    said = cell_text({**cell, **as_printed, "alternatives": [{**item, **as_printed} for item in cell["alternatives"]]})
-    if cell["status"] == "edited":  # a person's value needs words that bear it out
+    said = format_cell(
+        {**cell, **as_printed, "alternatives": [{**item, **as_printed} for item in cell["alternatives"]]}
+    )
+    if cell["status"] == "edited":  # a person's value must be supported by the words
         printed = {number.value for span in spans for number in given_numbers(span["quote"])}
-        said = said if stands_in(cell["value"], printed) else ""
+        said = said if are_numbers_printed(cell["value"], printed) else ""
     score = _NEAR if cell["status"] == "not_judged" else _READ
-    return {"text": cell_text(cell), "said": said if spans else "", "score": score, "spans": spans}
+    return {"text": format_cell(cell), "said": said if spans else "", "score": score, "spans": spans}
 
 
 def cell_findings(table: GivenTable, needs: Sequence[str], library: Library) -> list[FoundEvidence]:
-    """A finding for each cell whose words still exist, those of a study on the same words joined; blocks."""
+    """Make a finding for each cell whose words still exist; cells of one study on the same words share one. Blocks."""
     names = [span["chunk_id"] for row in table["rows"] for cell in row["cells"] for span in cell["spans"]]
     chunks = {chunk.id: chunk for chunk in library.chunks(names)}
     papers = {paper.key: paper for paper in library.papers()}
@@ -239,7 +241,7 @@ def cell_findings(table: GivenTable, needs: Sequence[str], library: Library) -> 
 def _locate(
     span: Mapping[str, Any], key: str, chunks: Mapping[str, Chunk], library: Library
 ) -> tuple[Chunk, int, int] | None:
-    """The words of a cell in the paper as it is now; None if they are gone."""
+    """Find a cell's words in the current paper; None if they are gone."""
     chunk, quote = chunks.get(span["chunk_id"]), span["quote"]
     if chunk is not None and chunk.text[span["start"] : span["end"]] == quote:
         return chunk, span["start"], span["end"]
@@ -250,7 +252,7 @@ def _locate(
 
 
 def table_lines(table: GivenTable, evidence: Sequence[Mapping[str, Any]]) -> str:
-    """The table in Markdown; each study has the markers of its cells, of those among the `evidence` records."""
+    """Format the table in Markdown; each study has the markers of its cells found in the `evidence` records."""
     words = [FindingWords.of_record(record) for record in evidence]
 
     def markers(row: Mapping[str, Any]) -> str:
@@ -260,13 +262,13 @@ def table_lines(table: GivenTable, evidence: Sequence[Mapping[str, Any]]) -> str
         return "".join(f"[{evidence[place]['id']}]" for place in places if place is not None)
 
     rows = [
-        [f"{_shown(row['name'])} {markers(row)}".strip(), *(_shown(cell["text"]) for cell in row["cells"])]
+        [f"{_table_text(row['name'])} {markers(row)}".strip(), *(_table_text(cell["text"]) for cell in row["cells"])]
         for row in table["rows"]
     ]
-    head = ["Study", *map(_shown, table["columns"])]
+    head = ["Study", *map(_table_text, table["columns"])]
     lines = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
-    return "\n".join(lines) + f"\n\nTable: {_shown(table['question'])}"
+    return "\n".join(lines) + f"\n\nTable: {_table_text(table['question'])}"
 
 
-def _shown(text: str) -> str:
+def _table_text(text: str) -> str:
     return as_text(one_line(plain_text(text)).replace("|", "\\|"))

@@ -1,8 +1,7 @@
 """Writes a table's JSON as markdown, CSV, Excel, LaTeX, Word or HTML, and draws it; blocks.
 
-A picture shows papers from "against" to "for", a forest plot of effects, the values of a column. All plots have one
-shape, a row for each study with a point and perhaps an interval, on a common axis; they are stacked in one picture,
-written as SVG or, for Word, as PNG.
+A plot shows papers from "against" to "for", or the values of a column: a row for each study with a point and, if known,
+its interval, on a common axis. Plots are stacked in one picture, written as SVG or, for Word, as PNG.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from .cells import (
     STANCES,
     STATUS_LABELS,
     CellValue,
-    cell_text,
+    column_summary_lines,
     column_values,
+    format_cell,
     is_stance,
     stances,
     study_name,
-    sum_lines,
 )
 from .stored_tables import count_line
 
@@ -43,7 +42,7 @@ _FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would 
 
 
 def render_table(table: Mapping[str, Any], target: TableFormat) -> bytes:
-    """The table in a format; raises `ExportError` if pandoc fails."""
+    """Render the table in a format; raises `ExportError` if pandoc fails."""
     if target == "csv":
         return _csv(table)
     if target == "xlsx":
@@ -51,7 +50,7 @@ def render_table(table: Mapping[str, Any], target: TableFormat) -> bytes:
     picture = draw_table(table)
     if target == "svg":
         if picture is None:
-            raise ExportError("The table has no column that can be drawn: it needs two values of one unit, or stances.")
+            raise ExportError("No column can be drawn: it needs stances, or two values with the same unit.")
         return picture.svg().encode()
     if target == "html":
         return _html(table, picture.svg() if picture else "", styled=True).encode()
@@ -62,11 +61,11 @@ def render_table(table: Mapping[str, Any], target: TableFormat) -> bytes:
 
 
 def _word_rows(table: Mapping[str, Any]) -> Iterator[list[str]]:
-    """Study, column, value, words, page and status of each cell."""
+    """Yield study, column, value, words, page and status of each cell."""
     for row in table["rows"]:
         for name, cell in row["cells"].items():
             page = "" if cell["page"] is None else str(cell["page"])
-            yield [study_name(row), name, cell_text(cell), _plain_quote(cell["quote"]), page, cell["status"]]
+            yield [study_name(row), name, format_cell(cell), _plain_quote(cell["quote"]), page, cell["status"]]
 
 
 def _grid(table: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -74,7 +73,7 @@ def _grid(table: Mapping[str, Any]) -> Iterator[list[str]]:
     units = [f" ({column['unit']})" if column["unit"] else "" for column in table["columns"]]
     yield ["Study", "Year", *(name + unit for name, unit in zip(columns, units, strict=True))]
     for row in table["rows"]:
-        yield [study_name(row), str(row["year"] or "n.d."), *(cell_text(row["cells"][name]) for name in columns)]
+        yield [study_name(row), str(row["year"] or "n.d."), *(format_cell(row["cells"][name]) for name in columns)]
 
 
 def _csv(table: Mapping[str, Any]) -> bytes:
@@ -82,20 +81,20 @@ def _csv(table: Mapping[str, Any]) -> bytes:
     writer = csv.writer(written)
     for row in _grid(table):
         writer.writerow([f"'{text}" if text.startswith(_FORMULA_SIGNS) else text for text in row])
-    return written.getvalue().encode("utf-8-sig")  # with the mark by which Excel knows UTF-8
+    return written.getvalue().encode("utf-8-sig")  # Excel recognises UTF-8 by this mark
 
 
 def _xlsx(table: Mapping[str, Any]) -> bytes:
     import xlsxwriter
 
     made = io.BytesIO()
-    # All cells are text: nothing in a paper becomes a formula or a link.
+    # All cells are text, so that nothing in a paper becomes a formula or a link.
     with xlsxwriter.Workbook(made, {"in_memory": True}) as book:
         head, wrapped = book.add_format({"bold": True}), book.add_format({"text_wrap": True, "valign": "top"})
         words = [["Study", "Column", "Value", "Words", "Page", "Status"], *_word_rows(table)]
         foot = [
             [table["question"]],
-            *[[line] for line in (count_line(table), *sum_lines(table))],
+            *[[line] for line in (count_line(table), *column_summary_lines(table))],
             *[[item["key"], item["reason"]] for item in table["left_out"]],
         ]
         for name, rows in (("Table", list(_grid(table))), ("Words", words), ("Papers", foot)):
@@ -114,12 +113,12 @@ def _html(table: Mapping[str, Any], picture: str, *, styled: bool) -> str:
     from ..citations.export.evidence_report import content_hash, packaged_template, report_template
 
     style = packaged_template("table.css", _ROOM) if styled else ""
-    return report_template("table.html", _ROOM, value=cell_text, study=study_name, quote=_plain_quote).render(
+    return report_template("table.html", _ROOM, value=format_cell, study=study_name, quote=_plain_quote).render(
         table=table,
         style=Markup(style),
         style_hash=content_hash(style),
         labels=STATUS_LABELS,
-        foot=[count_line(table), *sum_lines(table)],
+        foot=[count_line(table), *column_summary_lines(table)],
         picture=Markup(picture),
     )
 
@@ -165,7 +164,7 @@ class _Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """Places values between the ends of the axis, by size or, for ratios, by their logarithms."""
+    """An axis; linear, or logarithmic for ratios."""
 
     low: float
     high: float
@@ -186,7 +185,7 @@ class TablePicture:
     height: int
 
     def svg(self) -> str:
-        """The picture as an SVG element."""
+        """Draw the picture as an SVG element."""
         drawn = "".join(map(_as_svg, self.shapes))
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {self.height}" width="{_WIDTH}" '
@@ -195,7 +194,7 @@ class TablePicture:
         )
 
     def png(self) -> bytes:
-        """The picture as a PNG."""
+        """Draw the picture as a PNG."""
         from PIL import Image, ImageDraw, ImageFont
 
         image = Image.new("RGB", (_WIDTH * _SHARP, self.height * _SHARP), "white")
@@ -214,11 +213,11 @@ class TablePicture:
 
 
 def draw_table(table: Mapping[str, Any]) -> TablePicture | None:
-    """The plots of all columns that can be drawn; None if there is none."""
+    """Draw all columns that can be plotted; None if there are none."""
     shapes: list[_Shape] = []
     top = 0
     for title, values, axis in _plots(table):
-        drawn = list(_drawn(title, values, axis, top))
+        drawn = list(_draw_plot(title, values, axis, top))
         shapes += drawn
         top += (len(values) + 3) * _ROW
     return TablePicture(shapes, top + _ROW // 2) if shapes else None
@@ -242,7 +241,7 @@ def _plots(table: Mapping[str, Any]) -> Iterator[tuple[str, list[CellValue], _Ax
 
 
 def _axis(values: Sequence[CellValue], about: str) -> _Axis:
-    """An axis that covers all values; for ratios, with a line at 1, else at 0 if the axis includes it."""
+    """Make an axis that covers all values, with a reference line at 1 for ratios, else at 0 if it is included."""
     ends = [end for value in values for end in (value.at, value.low, value.high) if end is not None]
     low, high = min(ends), max(ends)
     if _RATIO.search(about) and low > 0:
@@ -257,7 +256,7 @@ def _axis(values: Sequence[CellValue], about: str) -> _Axis:
     return _Axis(first * step, last * step, ticks, 0.0 if first <= 0 <= last else None)
 
 
-def _drawn(title: str, values: Sequence[CellValue], axis: _Axis, top: int) -> Iterator[_Shape]:
+def _draw_plot(title: str, values: Sequence[CellValue], axis: _Axis, top: int) -> Iterator[_Shape]:
     yield _Shape("text", 10, top + 18, text=shorten(title, 105))
     bottom = top + (len(values) + 1.4) * _ROW
     yield _Shape("line", _LEFT, bottom, _RIGHT, bottom)

@@ -1,7 +1,7 @@
 """The conversation graph: each turn rewrites its question, runs the research graph on it, and stores the result.
 
-One thread is one conversation; a killed turn resumes at its step inside the research graph. Of given `messages` the
-last is the question, and those before it start a new thread. All state but the current turn is append-only, so that
+One thread is one conversation; a killed turn resumes at its step inside the research graph. If `messages` are given,
+the last is the question, and those before it start a new thread. All state but the current turn is append-only, so that
 prompts keep their prefix from turn to turn and a local server can reuse its cache.
 """
 
@@ -35,8 +35,8 @@ from .nodes.route_question import condense_follow_up
 from .session import Session
 from .state import Interrupts, Update, evidence_key
 
-RECALLED: Final = 15  # chunks that earlier answers cited
-# Share of an exceeded budget that is kept after dropping turns, so that the prompt's prefix is stable for some turns.
+RECALLED: Final = 15  # pieces of evidence that earlier answers cited
+# Share of an exceeded budget to keep when dropping turns, so that the prompt's prefix stays the same for some turns.
 _LEFT_BY_DROPPING: Final = 0.6
 
 TurnKind = Literal["question", "follow-up", "improve"]
@@ -49,9 +49,9 @@ class PastTurn(Turn):
 
 
 class ConversationInput(TypedDict):
-    """The input of the conversation graph: the next question, or the messages of a chat, whose last is the question.
+    """The input of the conversation graph: the next question, or the messages of a chat, of which the last is it.
 
-    Messages before the last count as earlier turns while the thread has none yet.
+    Earlier messages count as turns while the thread has none yet.
     """
 
     messages: NotRequired[
@@ -59,12 +59,10 @@ class ConversationInput(TypedDict):
     ]
     asked: NotRequired[Annotated[str, Field(description="The next question, or feedback on the last answer.")]]
     turn_kind: NotRequired[
-        Annotated[
-            TurnKind, Field(description="A question that stands alone, one that may lean on the last, or feedback.")
-        ]
+        Annotated[TurnKind, Field(description="A standalone question, one that may depend on the last, or feedback.")]
     ]
     interrupts: NotRequired[Interrupts]
-    papers: NotRequired[Annotated[list[str], Field(description="Keys of the only papers that this turn looks into.")]]
+    papers: NotRequired[Annotated[list[str], Field(description="Keys of the papers to search within for this turn.")]]
 
 
 class ConversationOutput(TypedDict):
@@ -79,9 +77,9 @@ class ConversationOutput(TypedDict):
 
 
 class ConversationState(TypedDict, total=False):
-    """The state of a conversation: what persists, and for the current turn its question and result.
+    """The state of a conversation, and the question and result of its current turn.
 
-    `messages` are those of a caller that gives them, with the answers; empty for other callers.
+    `messages` are those of a caller that gives messages, with the answers; else empty.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
@@ -98,12 +96,12 @@ class ConversationState(TypedDict, total=False):
 
 
 def last_answered(past: Sequence[PastTurn]) -> PastTurn | None:
-    """The latest answered turn, to which feedback applies: one that cites something, as every answer does."""
+    """Return the latest turn with citations, which every answer has; feedback applies to it."""
     return next((turn for turn in reversed(past) if turn["cited"]), None)
 
 
 def truncate_history(past: Sequence[PastTurn], tokens: int) -> list[Turn]:
-    """The latest turns within `tokens`; drops more than necessary, so that the next prompts keep their prefix."""
+    """Return the latest turns within `tokens`; drops more than necessary, so that next prompts keep their prefix."""
     costs = [estimate_tokens(present_turn(turn)) for turn in past]
     first = spent = 0
     for place, cost in enumerate(costs):
@@ -134,10 +132,10 @@ class ChatQuestion:
 
 
 def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
-    """The question of a chat; None if the last message is not the user's, since then nothing is asked.
+    """Return the question of a chat; None if the last message is not the user's.
 
-    Skips the chat's instructions, tool messages and unanswered questions. Of a long chat only the latest turns and the
-    beginnings of their answers are kept, since a prompt has no room for more.
+    Skips the chat's instructions, tool messages and unanswered questions. Only the latest turns and the beginnings of
+    their answers are kept, since a prompt has no room for more.
     """
     if not messages or not isinstance(messages[-1], HumanMessage):
         return None
@@ -153,9 +151,8 @@ def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
     past: list[PastTurn] = []
     for earlier, text in pairs[-_MOST_TURNS:]:
         question = " ".join(earlier[:_LONGEST_QUESTION].split())
-        # By rules only: no model call is spent on past turns.
-        alone = condense_question(question, past)
-        # Without its citations and list of sources: their numbers mean nothing in a new answer.
+        alone = condense_question(question, past)  # by rules, without a model call
+        # Citations and sources are removed, since their numbers mean nothing in a new answer.
         body = (text.rpartition(f"\n{SOURCES_HEADING}")[0] or text)[:_LONGEST_ANSWER]
         answer = _CITATION.sub("", normalise_markers(body)).strip()
         past.append({"asked": question, "question": alone, "answer": answer, "cited": []})
@@ -163,7 +160,7 @@ def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
 
 
 def answer_with_sources(record: Mapping[str, Any]) -> str:
-    """An answer's text and its numbered sources, for programs that show no other part of the record."""
+    """Format an answer's text and its numbered sources, for programs that show no other part of the record."""
     text = str(record["text"]).strip()
     if references := record["references"]:
         text = f"{text}\n\n{SOURCES_HEADING}\n\n{numbered_list(references)}"
@@ -236,7 +233,7 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], session: Sess
 
 
 async def remember(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
-    """Append the turn: its answer and what it cites, the ids of its evidence, and the numbers of its papers."""
+    """Append the turn to the state: its answer, cited evidence and ids, and the numbers of its papers."""
     result = state["result"]
     by_id = {record["id"]: record for record in result["evidence"]}
     cited = dict.fromkeys(citation["evidence_id"] for citation in result["citations"])
@@ -248,7 +245,7 @@ async def remember(state: ConversationState, runtime: Runtime[Any], session: Ses
     }
     ids = {evidence_key(record): record["id"] for record in result["evidence"]}
     before = [] if state.get("past") else _past(state)
-    # For a caller that gives messages, add the answer as a message, and a question not given as one.
+    # For a caller that gives messages, add the answer as a message, and the question unless it was one.
     messages: list[AnyMessage] = []
     if given := state.get("messages", []):
         messages = [] if isinstance(given[-1], HumanMessage) else [HumanMessage(state["asked"])]
@@ -263,7 +260,7 @@ async def remember(state: ConversationState, runtime: Runtime[Any], session: Ses
 
 
 def _past(state: ConversationState) -> Sequence[PastTurn]:
-    """The turns of the thread; for a new thread, the turns in the messages."""
+    """Return the turns of the thread; for a new thread, those in the messages."""
     if past := state.get("past"):
         return past
     chat = chat_question(state.get("messages", []))

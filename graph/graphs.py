@@ -1,7 +1,7 @@
-"""The graphs of a section, a paper and a question, each a shape of shared nodes (docs/architecture.md).
+"""The graphs of a section, a paper and a question, wired from shared nodes (docs/architecture.md).
 
-`build_..._graph()` returns a builder for a checkpointer; `..._graph()` the graph compiled without one, for the
-LangGraph server, which brings its own, and for a parent graph, whose checkpointer it inherits.
+`build_..._graph()` returns an uncompiled graph; `..._graph()` returns the graph compiled without a checkpointer, for
+the LangGraph server, which brings its own, and for parent graphs, whose checkpointer it inherits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from .input_check import CheckedStateGraph
 from .nodes import agent, ask, finish, route_question, tabulate, write
-from .shared_sessions import SectionContext, bound
+from .shared_sessions import SectionContext, bind_node
 from .state import (
     PaperInput,
     PaperOutput,
@@ -60,7 +60,7 @@ _NODES: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def _or_store(*names: str) -> dict[Hashable, str]:
-    """The nodes that a function can choose in a paper, where a section is stored instead of rendered."""
+    """Map a function's choices to nodes for a paper, where a section is stored instead of rendered."""
     return {**dict(zip(names, names, strict=True)), "render": "store_section"}
 
 
@@ -70,7 +70,7 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class GraphShape:
-    """A graph: its `types` (state, input, output), and the edges of its nodes, which are among `nodes`."""
+    """A graph: its `types` (state, input, output), and the edges between its `nodes`."""
 
     name: str
     types: tuple[type, type, type]
@@ -82,11 +82,11 @@ class GraphShape:
         return [self.nodes[name] for name in self.edges if name != START]
 
     def build(self) -> Builder:
-        """The uncompiled graph; its context is a `Session`, or settings for the one that the process shares."""
+        """Build the uncompiled graph; its context is a `Session`, or settings for a session shared in the process."""
         state, given, made = self.types
         graph: Builder = CheckedStateGraph(state, context_schema=SectionContext, input_schema=given, output_schema=made)
         for step in self.steps:
-            graph.add_node(step.__name__, bound(step))
+            graph.add_node(step.__name__, bind_node(step))
         for start, end in self.edges.items():
             if isinstance(end, str):
                 graph.add_edge(start, end)
@@ -98,7 +98,7 @@ class GraphShape:
 
     @cache  # noqa: B019  # the shapes live as long as the process
     def compiled(self) -> Graph:
-        """The graph compiled without a checkpointer."""
+        """Return the graph compiled without a checkpointer."""
         return self.build().compile(name=self.name)
 
 

@@ -1,6 +1,6 @@
 """Graphs that validate their input, since LangGraph silently drops unknown fields, and project our events.
 
-Inside another graph the input is that graph's whole state, so only missing fields are reported, by the first node.
+In a subgraph the input is the parent's whole state, so only missing fields are reported, by the first node.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _PROJECTIONS: Final[Mapping[str, str]] = {
 
 
 class EventProjections(StreamTransformer):
-    """Projects our events, also those of subgraphs, onto `run.extensions`: "progress", "passages" and "draft".
+    """Projects our events, including those of subgraphs, onto `run.extensions`: "progress", "passages" and "draft".
 
-    Our graphs are compiled with it. A graph that embeds one is given it with `compile(transformers=[EventProjections])`
-    or `astream_events(..., version="v3", transformers=[EventProjections])`; what else it emits stays in `run.custom`.
-    LangGraph's server has them as its channels `custom:progress`, `custom:passages` and `custom:draft`.
+    Our graphs are compiled with it. An embedding graph needs `compile(transformers=[EventProjections])` or
+    `astream_events(..., version="v3", transformers=[EventProjections])`; its other events stay in `run.custom`.
+    LangGraph's server offers the channels `custom:progress`, `custom:passages` and `custom:draft`.
     """
 
     supports_sync: ClassVar[bool] = True
@@ -72,7 +72,7 @@ class CheckedGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
     """A compiled graph whose runs raise `GraphInputError` for unknown input fields before doing any work."""
 
     def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
-        """Like the base method, for asynchronous nodes; raises `GraphInputError`, and fails if a loop is running."""
+        """Like the base method, for asynchronous nodes; raises `GraphInputError`; fails in a running event loop."""
         self._require(input, config)
         yield from iterate_async(lambda: super(CheckedGraph, self).astream(input, config, **options))
 
@@ -102,18 +102,18 @@ def require_input(given: Mapping[str, Any], schema: type) -> None:
     if _MESSAGES in given and _MESSAGES not in types and "question" in types:
         raise GraphInputError(
             "input: this graph takes no messages.",
-            help="Give the last one as question, or use the graph conversation, which takes messages.",
+            help="Give the last one as question, or use the conversation graph, which takes messages.",
         )
     require_known("input", given, types)
     if not given:
-        raise GraphInputError(f"input: is empty; {_listed(types)}.")
-    if _MESSAGES in given:  # LangGraph would reject them with an error of many lines
+        raise GraphInputError(f"input is empty; {_list_known(types)}.")
+    if _MESSAGES in given:  # LangGraph's own error has many lines
         messages = given[_MESSAGES]
         try:
             convert_to_messages(messages if isinstance(messages, list) else [messages])
         except Exception as error:
             raise GraphInputError(
-                f"input: field messages: cannot be read, got {messages!r:.80}.",
+                f"input: field messages cannot be read, got {messages!r:.80}.",
                 help='Give a list such as [{"role": "user", "content": "What is calibration?"}].',
             ) from error
     for name in given.keys() - _CHECKED_BY_NODES - {_MESSAGES}:
@@ -128,7 +128,7 @@ def require_input(given: Mapping[str, Any], schema: type) -> None:
 def require_given(state: Mapping[str, Any], name: str, schema: type) -> None:
     """Raise `GraphInputError` when a required field of the input is missing."""
     if name not in state:
-        raise GraphInputError(f"input: field {name} is missing; {_listed(_types(schema))}.")
+        raise GraphInputError(f"input: field {name} is missing; {_list_known(_types(schema))}.")
 
 
 def require_known(what: str, given: Collection[str], known: Collection[str]) -> None:
@@ -138,10 +138,10 @@ def require_known(what: str, given: Collection[str], known: Collection[str]) -> 
         return
     near = {name: difflib.get_close_matches(name, known, n=1) for name in unknown}
     named = ", ".join(f"{name!r}{f' (did you mean {close[0]!r}?)' if close else ''}" for name, close in near.items())
-    raise GraphInputError(f"{what}: unknown field{'s' if len(unknown) > 1 else ''} {named}; {_listed(known)}.")
+    raise GraphInputError(f"{what}: unknown field{'s' if len(unknown) > 1 else ''} {named}; {_list_known(known)}.")
 
 
-def _listed(known: Collection[str]) -> str:
+def _list_known(known: Collection[str]) -> str:
     return f"known fields: {', '.join(known)}"
 
 

@@ -1,6 +1,6 @@
-"""Work for which a server's context may turn out small: retried with smaller prompts, its answers from the journal.
+"""Retries work with smaller prompts when a server's context turns out smaller than assumed.
 
-Summaries of papers and descriptions of figures are made outside of graphs, with the journal and budget of a run.
+Also summarizes papers and describes figures, outside graphs but with the journal and budget of a run.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ T = TypeVar("T")
 _BESIDE_A_WINDOW: Final = "x" * 4_000
 
 
-async def fitted(session: Session, run_id: str, work: Callable[[], Awaitable[T]]) -> T:
-    """Run `work`, again whenever a server turns out to have a smaller context than was known."""
+async def run_fitted(session: Session, run_id: str, work: Callable[[], Awaitable[T]]) -> T:
+    """Run `work`, again whenever a server turns out to have a smaller context than known; answers are journaled."""
     while True:
         lessons = session.contexts.lessons(run_id)
         try:
@@ -42,20 +42,20 @@ async def fitted(session: Session, run_id: str, work: Callable[[], Awaitable[T]]
             await session.learn_sizes(run_id)
 
 
-async def summarized(session: Session, run_id: str, paper: Paper, text: str) -> str:
+async def summarize_fitted(session: Session, run_id: str, paper: Paper, text: str) -> str:
     """Summarize the paper with the summarizer of a run; raises the role's errors."""
 
     async def ask() -> str:
         return await (await session.roles_of(run_id)).summarize(paper, text)
 
-    return await fitted(session, run_id, ask)
+    return await run_fitted(session, run_id, ask)
 
 
 async def search_limits(session: Session, runtime: Runtime[Any], *, section: bool) -> EvidenceLimits:
-    """The search limits of a run, with windows no larger than the reader's server holds.
+    """Return the search limits of a run, with windows no larger than the reader's context.
 
     A section reads twice as much as a question, since it covers several questions. Without a chat model the writer
-    chooses among twice as many passages, each listed once.
+    chooses among twice as many passages.
     """
     limits = session.limits
     if "reader" in session.extractive:
@@ -70,7 +70,7 @@ async def search_limits(session: Session, runtime: Runtime[Any], *, section: boo
 
 
 async def pinned_papers(session: Session) -> list[str]:
-    """The papers that the settings pin, searched for each need whatever else is found; raises `UnknownPaperError`."""
+    """Return the papers pinned in the settings, which are searched for each need; raises `UnknownPaperError`."""
     for key in session.settings.pinned:
         await asyncio.to_thread(session.library.paper, key)
     return session.settings.pinned
@@ -84,7 +84,7 @@ async def describe_papers(
     refresh: bool = False,
     on_event: Callable[[Described], None] | None = None,
 ) -> DescribeReport:
-    """Have a vision model describe the figures of papers, or of all, that have no description yet, within a `run`.
+    """Have a vision model describe figures without a description (of all papers by default), billed to `run`.
 
     Raises `ConfigurationError` without a vision model, and any error of a model call; finished descriptions are kept.
     """

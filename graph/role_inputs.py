@@ -20,16 +20,16 @@ from ..tools.found_evidence import MEASURED_WEIGHT, STRONG
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope
 from .session import Session
-from .state import ResearchState, RunState, SectionState, own_coverage, own_queries, unbanned
+from .state import ResearchState, RunState, SectionState, allowed_evidence, own_coverage, own_queries
 
 SECTION_LENGTH: Final[Mapping[Depth, int]] = {"brief": 250, "standard": 500, "thorough": 900}  # words
 _FEW: Final = 2  # findings of a need that are shown even when they are weak
 _SPECIFIC: Final = 0.8  # at or above this score, a finding meets a part of its need
-_BEYOND: Final = 1.5  # times as many findings of a need as usual, of specific ones
+_BEYOND: Final = 1.5  # factor on the usual number of findings per need, for specific ones
 
 
 async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]:
-    """The brief for the current state, with a warning for each retracted paper and each lost piece of evidence.
+    """Make the brief for the current state, and warnings on retracted papers and lost evidence.
 
     Evidence from a retracted paper is left out unless the settings let it be cited.
     """
@@ -51,7 +51,7 @@ async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]
 
 
 def _make_brief(state: RunState, sources: Sequence[Source], session: Session) -> Brief:
-    """The brief for a section or a question; for a question, evidence only from earlier turns is kept separate."""
+    """Make the brief for a section or a question; for a question, evidence of earlier turns is kept separate."""
     settings = session.settings
     papers = session.library.papers()
     years = sorted(paper.year for paper in papers if paper.year)
@@ -93,10 +93,10 @@ def _make_brief(state: RunState, sources: Sequence[Source], session: Session) ->
 
 
 def is_answerable(state: RunState, session: Session) -> bool:
-    """True if some evidence is relevant enough to answer from; being from the same field is not enough. Blocks.
+    """Whether some evidence is relevant enough to answer from, not merely from the same field. Blocks.
 
-    If the question names a paper, all evidence kept from it counts: the user knows that it is the place to look. A chat
-    model may answer from earlier citations, and declines if they say nothing about the question.
+    If the question names a paper, all evidence kept from it counts. A chat model may answer from earlier citations, and
+    declines if they say nothing about the question.
     """
     given = cast(ResearchState, state)
     if given.get("recalled") and "writer" not in session.extractive:
@@ -107,7 +107,7 @@ def is_answerable(state: RunState, session: Session) -> bool:
     useful = 0.0 if "writer" in session.extractive else session.settings.score_threshold
     good = {
         record["key"]
-        for record in unbanned(state)
+        for record in allowed_evidence(state)
         if record["id"] in ids and record["llm_score"] >= (useful if record["key"] in named else least)
     }
     if not good or session.settings.cite_retracted:
@@ -117,21 +117,21 @@ def is_answerable(state: RunState, session: Session) -> bool:
 
 
 def _of_this_question(state: ResearchState) -> set[str]:
-    """Ids of the evidence found for the question; a revised answer also rests on the evidence it had."""
+    """Return ids of the evidence found for the question; a revised answer also keeps its earlier evidence."""
     fresh = {identifier for record in state.get("queries", []) for identifier in record["evidence_ids"]}
     return fresh | {record["id"] for record in state.get("recalled", [])} if state.get("feedback") else fresh
 
 
 def limits_of(state: RunState, library: Library) -> Scope:
-    """The user's scope; raises `InputError` for unknown keys or venue, and for years in the wrong order. Blocks."""
+    """Return the user's scope; raises `InputError` for unknown keys or venue, or years in the wrong order. Blocks."""
     given = cast(ResearchState, state)
     years = year_range(given.get("min_year"), given.get("max_year"))
     return Scope.within(library, given.get("papers", []), (), years, given.get("venue", ""))
 
 
 def visible_evidence(state: RunState) -> list[dict[str, Any]]:
-    """The evidence of the run; in a paper, what the section's own searches found and what earlier sections offer."""
-    evidence = unbanned(state)
+    """Return the run's evidence; in a paper, what the section's searches found and earlier sections offer."""
+    evidence = allowed_evidence(state)
     if "written" not in state:
         return evidence
     offered = cast(SectionState, state).get("offered", ())
@@ -140,12 +140,12 @@ def visible_evidence(state: RunState) -> list[dict[str, Any]]:
 
 
 def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: Session) -> list[dict[str, Any]]:
-    """The evidence that planner and writer see: for each need its best strong findings, up to the configured number.
+    """Select the evidence that planner and writer see: each need's best strong findings, up to the configured number.
 
-    Up to half as many more are shown if they are specific. Weak findings are shown only for a need with few
-    strong ones, and near misses only if there are no others. Cells of tables, what a person pinned, and evidence that a
-    conversation recalls or earlier sections of a paper offer, are always kept. Without a chat model as reader all
-    evidence is shown.
+    Up to half as many more are shown if they are specific. Weak findings are shown only for a need with few strong
+    ones, and near misses only if there are no others. Cells of tables, pinned evidence, and evidence that a
+    conversation recalls or earlier sections offer are always kept. Without a chat model as reader, all evidence is
+    shown.
     """
     if "reader" in session.extractive:
         return list(records)
@@ -172,13 +172,13 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
 
 
 def chunks_of(messages: Sequence[BaseMessage]) -> list[str]:
-    """Ids of the chunks in the answers of tools."""
+    """Return the ids of the chunks in the answers of tools."""
     artifacts = (message.artifact for message in messages if isinstance(message, ToolMessage) and message.artifact)
     return [name for artifact in artifacts for name in artifact["chunks"]]
 
 
 def chunks_shown(state: RunState, session: Session) -> list[str]:
-    """Ids of the chunks that a chat model was shown, by tools or as reader, each once, with or without evidence."""
+    """Return the ids of the chunks that a chat model was shown, by tools or as reader, each once."""
     wanted = chunks_of(state.get("messages", []))
     read = [] if "reader" in session.extractive else state.get("read_chunks", [])
     return list(dict.fromkeys([*wanted, *read]))

@@ -1,4 +1,4 @@
-"""Events that a run emits, for command line, Studio and parent graphs; `docs/events.md` shows one of each kind."""
+"""The events that a run emits, for command line, Studio and parent graphs; `docs/events.md` shows one of each kind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Stage = Literal[
 
 
 class ProgressCounts(TypedDict, total=False):
-    """Counts for a progress bar; `section` names a section of a paper that was started, and its place among the six."""
+    """Counts for a progress bar; `section` names the paper's section that was started, and its number."""
 
     done: int
     total: int
@@ -55,7 +55,7 @@ class ProgressEvent(_Event, ProgressCounts):
 
 
 class EvidenceEvent(_PassageEvent):
-    """A passage was found that is relevant to a query; drafts cite it by its `id`."""
+    """A relevant passage was found for a query; drafts cite it by its `id`."""
 
     kind: Literal["evidence"]
     id: str
@@ -63,7 +63,7 @@ class EvidenceEvent(_PassageEvent):
 
 
 class FindingEvent(_PassageEvent):
-    """A passage was read, and this is what it says; the finding may still be dropped, and gets its id later."""
+    """A passage was read; `text` is what it says. The finding may still be dropped, and gets its id later."""
 
     kind: Literal["finding"]
     text: str
@@ -77,7 +77,7 @@ class TokenEvent(_Event):
 
 
 class CitationEvent(_PassageEvent):
-    """The draft cites a piece of evidence for the first time, in the text that follows; `number` is its paper's."""
+    """The text that follows cites a piece of evidence for the first time; `number` is its paper's number."""
 
     kind: Literal["citation"]
     number: int
@@ -91,9 +91,9 @@ class RestartedEvent(_Event):
 
 
 class DoneEvent(_Event):
-    """The end: the checked text without its references, and whether it differs from the streamed tokens.
+    """The run ended: the checked text without its references, and whether it differs from the streamed tokens.
 
-    `answered` is false for a question that no passage answers; `result` is the JSON of the command.
+    `answered` is False for a question that no passage answers; `result` is the JSON of the command.
     """
 
     kind: Literal["done"]

@@ -1,8 +1,8 @@
 """Builds a section's searches: the default queries of its type, and planned needs without the user's own results.
 
-An embedding model silently drops all but a few hundred tokens, so longer fields are condensed by rules to what code
-names and documents, what a log says apart from numbers, and the first words of every sentence. The user's own results
-are removed from needs, even if a model writes them despite the prompt: they would find other people's.
+An embedding model silently drops all but a few hundred tokens, so longer fields are condensed by rules: code to its
+names and comments, a log to its words, prose to the first words of every sentence. The user's own results are removed
+from needs, even if a model writes them despite the prompt, since they would find unrelated results.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..text.words import is_stop, plain_wording, read_rules, split_words
 
 QUERY_TOKENS = 300
 _LONGEST_WORD = 200  # characters
-_READ_CHARACTERS = 200_000  # of a field; a query only needs its subject
+_READ_CHARACTERS = 200_000  # of a field
 
 _IDENTIFIER_PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])")
 _VALUE = re.compile(r"\b(?:None|null|NaN|nan|True|False)\b|(?<![A-Za-z\d])\d[\d.]{0,40}[eE][-+−]?\d+\b")
@@ -31,11 +31,11 @@ _WORD = re.compile(r"[A-Za-z][\w'-]*[A-Za-z0-9]")
 
 
 def default_queries(kind: SectionKind, experiment: Experiment, count_tokens: Callable[[str], int]) -> list[str]:
-    """The queries with which every run of a section starts.
+    """Return the queries with which every run of a section starts.
 
-    Empty fields give none; queries that differ only in case, white space or punctuation are merged. A bare verdict
-    ("supported") is not searchable by itself, so it is joined to the hypothesis that it judges. When all fields of the
-    section are empty, its fallback fields are used.
+    Empty fields give none; queries that differ only in case, white space or punctuation are merged. A verdict
+    ("supported") is not searchable by itself, so it is joined to the hypothesis. If all fields of the section are
+    empty, its fallback fields are used.
     """
     spec = SECTIONS[kind]
     instead = [path for group in spec.required for path in group]
@@ -51,7 +51,7 @@ def default_queries(kind: SectionKind, experiment: Experiment, count_tokens: Cal
 
 
 def condense(path: str, text: str, count_tokens: Callable[[str], int]) -> str:
-    """A field as one query of at most `QUERY_TOKENS` tokens."""
+    """Condense a field to one query of at most `QUERY_TOKENS` tokens."""
     text = text[:_READ_CHARACTERS]
     if path == "experiment_code":
         text = code_subject(text)
@@ -61,7 +61,7 @@ def condense(path: str, text: str, count_tokens: Callable[[str], int]) -> str:
         text = " ".join(text.split())
     if count_tokens(text) <= QUERY_TOKENS:
         return text
-    # Sentences spread over the text, starting with the first, as many as fit, each cut to its first words.
+    # As many sentences as fit, in order, each cut to its first words.
     sentences = [text[start:end] for start, end in sentence_spans(text)]
     share = max(8, QUERY_TOKENS // max(1, len(sentences)))
     kept: list[str] = []
@@ -74,7 +74,7 @@ def condense(path: str, text: str, count_tokens: Callable[[str], int]) -> str:
 
 
 def code_subject(code: str) -> str:
-    """The subject of code: its docstrings and comments, then the words that make up its names."""
+    """Extract the subject of code: its docstrings and comments, then the words in its names."""
     prose: list[str] = []
     names: list[str] = []
     try:
@@ -97,13 +97,13 @@ def code_subject(code: str) -> str:
 
 
 def log_subject(text: str) -> str:
-    """The subject of a log or a table of metrics: its words, each once, without the numbers."""
+    """Extract the subject of a log or metrics table: its words, each once, without numbers."""
     words = _WORD.findall(_VALUE.sub(" ", text.replace("_", " ")))
     return " ".join(dict.fromkeys(words))
 
 
 def _first_words(sentence: str, tokens: int, count_tokens: Callable[[str], int]) -> str:
-    # A word has at least one token, so there is no need to count more of them.
+    # A word has at least one token, so only the first `tokens` words are considered.
     words = [word[:_LONGEST_WORD] for word in sentence.split()[:tokens]]
     counts = range(2, len(words) + 1)
     fit = bisect_right(counts, tokens, key=lambda count: count_tokens(" ".join(words[:count])))
@@ -117,7 +117,7 @@ _ROUNDS: Final = 4  # of cleaning: each removal may expose another match
 
 
 def without_own_results(needs: Sequence[Need], experiment: Experiment) -> tuple[Need, ...]:
-    """Remove from the needs the experiment's numbers, its verdicts, and words that refer to the user's own work.
+    """Remove the experiment's numbers and verdicts, and words that refer to the user's own work, from needs.
 
     Queries and needs that are meaningless without them are dropped; the remaining needs keep their ids.
     """
@@ -131,7 +131,7 @@ def without_own_results(needs: Sequence[Need], experiment: Experiment) -> tuple[
 
 
 def _searchable(text: str, experiment: Experiment) -> str:
-    """A need or query without the user's own results; unchanged if it has none, empty if it has nothing else."""
+    """Remove the user's own results from a need or query; empty if it has nothing else."""
     own = [
         (trace.start, trace.end)
         for trace in trace_numbers(text, (), experiment)

@@ -1,7 +1,7 @@
 """The session that nodes work with: library, roles, journal and settings, opened once and shared.
 
-The command line opens one per command; a graph on the LangGraph server or inside a parent graph uses the process's
-shared one (`shared_sessions.py`). What only a run needs is imported by its methods, for fast commands.
+The command line opens one per command; a graph on the LangGraph server or inside a parent graph uses a session shared
+in the process (`shared_sessions.py`). Methods import what only runs need, so that commands start fast.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 ROLE_NAMES: tuple[RoleName, ...] = ("agent", "reader", "writer", "judge", "summarizer")
 LATEST_RUNS = 16
+_READ_TOKENS = 60_000  # of single chunks read for a section without a chat model
 # Vectors belong to the library, not to a run: the first run that needs one pays, and later runs reuse it.
-_READ_TOKENS = 60_000  # of single chunks that are found for a section without a chat model
 _EMBEDDING_SCOPE = RunScope("embedding")
 
 
@@ -62,7 +62,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
     journal: Journal
     prompts: PromptLibrary
     chat_model: BaseChatModel | None = None
-    # By run; an entry lives as long as a call or a block of `run` uses it, so a server of many runs keeps none of them.
+    # By run; an entry lives only while a call or a `run` block uses it, so that a server's memory does not grow.
     _budgets: WeakValueDictionary[str, Budget] = field(default_factory=WeakValueDictionary)
     _scopes: WeakValueDictionary[str, RunScope] = field(default_factory=WeakValueDictionary)
     _roles: dict[str, Roles] = field(default_factory=dict)
@@ -70,14 +70,14 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
 
     @property
     def preferences(self) -> Preferences:
-        """What the author wants of every text, in a form that can be checked."""
+        """The author's preferences for every text, in a form that can be checked."""
         from ..citations.checks.preferences import read_preferences
 
         return read_preferences(tuple(self.settings.preferences))
 
     @property
     def limits(self) -> EvidenceLimits:
-        """The limits of a search; without a chat model all chunks found are read, at no cost, and the best kept."""
+        """The limits of a search; without a chat model, all found chunks are read at no cost, and the best kept."""
         from ..tools.found_evidence import EvidenceLimits
 
         names = set(EvidenceLimits.__dataclass_fields__) & set(type(self.settings).model_fields)
@@ -105,7 +105,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
 
     @property
     def custom_model_id(self) -> str:
-        """Identifies a chat model that was given as an object; empty when the settings name it."""
+        """An identifier of a chat model given as an object; empty if the settings name the model."""
         if self.chat_model is None:
             return ""
         from ..models.chat_caller import identify_model
@@ -115,7 +115,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         return hash_key([identity.endpoint, identity.model, identity.parameters])[:16]
 
     def key_marks(self) -> list[str]:
-        """The key marks stored with a run; raises `ConfigurationError` like `Settings.key_marks`."""
+        """Return the key marks to store with a run; raises `ConfigurationError` like `Settings.key_marks`."""
         return [] if self.chat_model is not None else self.settings.key_marks(ROLE_NAMES)
 
     @property
@@ -126,10 +126,10 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         return frozenset(name for name in ROLE_NAMES if self.settings.address_of(name)[0] == EXTRACTIVE)
 
     def notice(self, *, answer: bool = False) -> str:
-        """One line about the limits of the extractive mode for a section or an answer; empty when chat models write."""
+        """Return one line on the limits of the extractive mode; empty when chat models write."""
         if not self.extractive:
             return ""
-        stated = "your own statements are kept and passages near to them listed; nothing is argued"
+        stated = "your own statements are kept and passages near them listed; nothing is argued"
         listed = "the nearest passages are listed; nothing is summed up" if answer else stated
         return (
             f"Extractive mode: no chat model is configured, so {listed} or judged. "
@@ -137,7 +137,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         )
 
     def with_settings(self, **changes: Any) -> Session:
-        """A copy of this session with changed settings, and therefore with its own roles and budgets."""
+        """Return a copy of this session with changed settings, and with new roles and budgets."""
         return self.with_all_settings(self.settings.model_copy(update=changes))
 
     def with_all_settings(self, settings: Settings) -> Session:
@@ -145,24 +145,24 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         contexts = self._contexts if new == old else []
         return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={}, _contexts=contexts)
 
-    async def with_memory(self) -> Session:
-        """This session with the lines of the author's memory among its preferences."""
-        settings = await asyncio.to_thread(with_memory, self.settings, self.home)
+    async def add_memory(self) -> Session:
+        """Return this session with the author's memory added to its preferences."""
+        settings = await asyncio.to_thread(add_memory, self.settings, self.home)
         return self if settings is self.settings else self.with_all_settings(settings)
 
     def adopt(self, settings: Settings) -> None:
-        """Use other settings for all that begins from now on; copies, with which runs work, keep theirs."""
+        """Use these settings for everything that starts from now on; the copies that running work holds keep theirs."""
         self.settings, self._roles, self._contexts = settings, {}, []
         self._budgets = WeakValueDictionary()
 
     def retracted(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
-        """The status of each retracted paper among these, by key; blocks."""
+        """Return the status of each retracted paper among these, by key; blocks."""
         statuses = self.library.metadata.statuses(papers)
         return {key: status for key, status in sorted(statuses.items()) if status.retracted}
 
     @property
     def closed(self) -> bool:
-        """True if this session, or another one that shares its library, was closed."""
+        """Whether this session, or another one that shares its library, was closed."""
         return not self.journal.is_open
 
     def close(self) -> None:
@@ -184,15 +184,15 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
 
     @contextmanager
     def run(self, run_id: str, *, fresh: bool = False) -> Iterator[None]:
-        """Work on a run: all calls and embeddings in the block share its budget and its part of the journal.
+        """Work on a run: calls and embeddings in the block are billed to its budget and its part of the journal.
 
-        A `fresh` run reuses answers of other runs only if they are newer than its own start.
+        A `fresh` run reuses only answers that are newer than its own start.
         """
         from ..models.journal.budget import bill_to
 
         scope = RunScope(run_id, fresh)
         if self._scopes.get(run_id) != scope:
-            self._roles.pop(run_id, None)  # roles of a deleted run of the same name
+            self._roles.pop(run_id, None)  # roles of a deleted run with the same id
             self.contexts.forget(run_id)
             self._scopes[run_id] = scope
         held = self.scope(run_id), self.budget(run_id)
@@ -203,12 +203,12 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         return self._scopes.setdefault(run_id, RunScope(run_id))
 
     async def usage(self, run_id: str) -> dict[str, Any]:
-        """The cost of the run so far, including all resumptions."""
+        """Return the cost of the run so far, including all resumptions."""
         spent = await self.journal.spending([run_id])
         return asdict(Usage.of(spent, total_cost(spent, self.settings.prices)))
 
     def spent_now(self) -> Usage:
-        """What was spent and reused since this session was opened."""
+        """Return what was spent and reused since this session was opened."""
         spent = self.journal.since_opened()
         return Usage.of(spent, total_cost(spent, self.settings.prices))
 
@@ -240,7 +240,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         return (info.thread_id if info else None) or "unthreaded"
 
     async def roles_of(self, run_id: str) -> Roles:
-        """The roles of a run; those without a chat model are extractive."""
+        """Return the roles of a run; those without a chat model are extractive."""
         if (cached := self._roles.get(run_id)) is not None:
             return cached
         scope = self.scope(run_id)
@@ -258,8 +258,8 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         self._roles.pop(run_id, None)
 
 
-def with_memory(settings: Settings, home: Home) -> Settings:
-    """The settings with the lines of the user's memory in this home, if it has any and they are used; blocks."""
+def add_memory(settings: Settings, home: Home) -> Settings:
+    """Add the user's memory in this home to the settings, if it exists and is enabled; blocks."""
     if not settings.use_memory or not home.exists() or not home.has_memory():
         return settings
     lines = [note.text for note in memory_of(settings, home).notes()]
@@ -268,14 +268,14 @@ def with_memory(settings: Settings, home: Home) -> Settings:
 
 
 def memory_of(settings: Settings, home: Home) -> AuthorMemory:
-    """The memory of the person who acts, else of the user that the settings name, else of the account."""
+    """Open the memory of the current person, else of the user in the settings, else of the machine's account."""
     from ..stores.author_memory import AuthorMemory  # slow import
 
     return AuthorMemory(home, acting.get() or settings.user or account_name())
 
 
 def account_name() -> str:
-    """The name of the user of this machine, or "" for an account without one, as in a container."""
+    """Return the name of this machine's user, or "" if the account has none, as in a container."""
     with suppress(OSError, KeyError, ImportError):
         return getpass.getuser()
     return ""
@@ -321,7 +321,7 @@ def open_session(
     create: bool = True,
     on_notice: Callable[[str], None] | None = None,
 ) -> Session:
-    """Open a session, to be closed by the caller or a `with` block; blocks, but loads everything only on first use.
+    """Open a session, to be closed by the caller or a `with` block; blocks, but loads models only on first use.
 
     `on_notice` is called when opening takes long. Raises `InputError` for an unusable home, store or prompts folder,
     and if there is no library and `create` is off.
@@ -352,7 +352,7 @@ def open_session(
 
 
 def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings | None = None) -> EmbeddingModel:
-    """The embedding model given as an object, else the configured one."""
+    """Return the embedding model given as an object, else the configured one."""
     if embeddings is None and settings.embedding_model == LOCAL_EMBEDDING:
         from ..models.embeddings.bundled_models import LocalEmbedding
 

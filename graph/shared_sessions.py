@@ -4,7 +4,7 @@ A run's settings are the graph's context, a form in Studio: all `Settings` excep
 empty field takes its value from the environment or `citeloom.toml`. Any page open in a browser may send a context, so
 an address given here gets a key only if it is on this machine.
 
-An unknown field is an error, but LangGraph's server drops fields missing from the JSON schema unseen; a schema
+An unknown field is an error, but LangGraph's server silently drops fields missing from the JSON schema. A schema
 without properties would let them through, but leave Studio's form empty.
 """
 
@@ -35,18 +35,18 @@ from ..stores.folder_home import configured_home
 from ..stores.tables import PERSON, acting
 from .input_check import GraphInputError, require_known
 from .nodes.ask import ask_budget, asks_of
-from .prompt_fitting import fitted
-from .session import LATEST_RUNS, Session, open_session, with_memory
+from .prompt_fitting import run_fitted
+from .session import LATEST_RUNS, Session, add_memory, open_session
 from .state import Update
 
 _ACRONYMS: Final = frozenset({"csl", "llm", "ocr"})
 
 
 def _as_form(schema: dict[str, Any]) -> None:
-    """Give a form the titles, options and bounds of the settings, but no defaults, which override the environment."""
+    """Add the settings' titles, options and bounds to a form, but no defaults, which would override the environment."""
     bounded = Settings.model_json_schema()["properties"]
     for name, own in schema["properties"].items():
-        field = own if "$ref" in str(bounded[name]) else bounded[name]  # to a definition of another schema
+        field = own if "$ref" in str(bounded[name]) else bounded[name]  # a `$ref` points into the other schema
         options = [item for item in field.pop("anyOf", ()) if item != {"type": "null"}]
         field |= options[0] if len(options) == 1 else {"anyOf": options} if options else {}
         field.pop("default", None)
@@ -63,7 +63,7 @@ class _Context(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _named(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Raise Citeloom's own errors: LangGraph passes on what is raised here."""
+        """Raise Citeloom's own errors, which LangGraph passes on."""
         if isinstance(given, dict):
             keys = [str(name) for name in given if str(name).endswith("_api_key")]
             if keys:
@@ -80,7 +80,7 @@ class _Context(BaseModel):
 
 
 _fields: Final[dict[str, Any]] = {
-    # `X | None` needs an annotation that is known statically; these are read at runtime.
+    # `X | None` needs a static annotation; these are read at runtime.
     name: (Optional[info.annotation], Field(default=None, description=info.description))  # noqa: UP045
     for name, info in Settings.model_fields.items()
     if not name.endswith("_api_key")
@@ -90,17 +90,20 @@ SectionContext.__doc__ = "Settings of one run; an empty field takes the value of
 
 
 def settings_of(context: object) -> Settings:
-    """The settings of a run, from the environment alone in a parent graph's context; raises `ConfigurationError`."""
+    """Load the settings of a run; in a parent graph's context only from the environment.
+
+    Raises `ConfigurationError`.
+    """
     if isinstance(context, SectionContext):
         return load_settings(brought=context.model_dump(exclude_none=True), origin=CONTEXT)
     return load_settings()
 
 
-# Settings that library and journal are opened with; runs that differ only in others share the open stores.
+# Settings with which library and journal are opened; runs that differ only in other settings share the open stores.
 _OF_STORES: Final = frozenset(
     {"embedding_model", "embedding_base_url", "prompts_dir", "request_timeout", "max_retries", "max_concurrency"}
 )
-# What people with accounts cannot choose: it is read from the server, or changes what others see.
+# Settings that people with accounts cannot choose, since they read from the server or change what others see.
 _OWNERS: Final = ("home", "vectors", "prompts_dir", "retraction_watch")
 _opening: Final = threading.Lock()
 _opened: Final[dict[str, Session]] = {}  # by the home and the settings that open its stores
@@ -108,7 +111,7 @@ _sessions: Final[dict[str, Session]] = {}  # by the home and all settings
 
 
 async def shared_session(runtime: Runtime[Any]) -> Session:
-    """The session that is a run's context, else the process's for the settings in it; raises `InputError`."""
+    """Return the session in a run's context, else a shared session for its settings; raises `InputError`."""
     if isinstance(runtime.context, Session):
         return runtime.context
     return await asyncio.to_thread(_share_session, runtime.context)
@@ -117,9 +120,9 @@ async def shared_session(runtime: Runtime[Any]) -> Session:
 def _share_session(context: object) -> Session:
     settings = settings_of(context)
     if acting.get() and (own := next((name for name in _OWNERS if settings.origin(name) == CONTEXT), "")):
-        raise GraphInputError(f"context: {own} is the server's owner's to choose.", help="Leave it empty.")
+        raise GraphInputError(f"context: only the server's owner can choose {own}.", help="Leave it empty.")
     home = configured_home(settings)
-    settings = with_memory(settings, home)
+    settings = add_memory(settings, home)
     key = f"{home.root}\n{settings.model_dump_json()}\n{settings.origins()}"
     stores_key = (
         f"{home.root}\n{settings.model_dump_json(include=set(_OF_STORES))}\n{settings.origin('embedding_base_url')}"
@@ -135,12 +138,12 @@ def _share_session(context: object) -> Session:
         return _sessions[key]
 
 
-def bound(node: Callable[..., Awaitable[Update]]) -> Callable[..., Awaitable[Update]]:
-    """Wrap a node for a graph: it is given the session of its run, and runs again with smaller prompts if it has to.
+def bind_node(node: Callable[..., Awaitable[Update]]) -> Callable[..., Awaitable[Update]]:
+    """Wrap a node for a graph: pass it the session of its run, and run it again with smaller prompts if necessary.
 
-    If the run asks, a person may raise a budget that the node reaches, instead of its pausing. It runs again from its
-    beginning, with its answered calls from the journal. Earlier answers come again in the same order, so the limits
-    begin as they were before it.
+    If the run asks about budgets, a person may raise a limit that the node reaches; otherwise it pauses. The node then
+    runs again from its beginning, with its answered calls from the journal. Since earlier answers are repeated in the
+    same order, the limits start as they were before the node.
     """
 
     async def run(state: Any, runtime: Runtime[Any]) -> Update:
@@ -149,14 +152,14 @@ def bound(node: Callable[..., Awaitable[Update]]) -> Callable[..., Awaitable[Upd
             acting.set(user.identity)
         session = await shared_session(runtime)
         run_id = session.run_id(runtime)
-        budget = await asyncio.to_thread(session.budget, run_id)  # reads and writes whose it is
+        budget = await asyncio.to_thread(session.budget, run_id)  # reads and writes the run's owner
         raised, records = dict(state.get("raised") or {}), list[SteeringRecord]()
         asks = "budget" in asks_of(state, session)
         while True:
             if asks:
                 budget.set_limits(session.settings, raised)
             try:
-                update = await fitted(session, run_id, lambda: node(state, runtime, session))
+                update = await run_fitted(session, run_id, lambda: node(state, runtime, session))
             except BudgetReachedError as error:
                 if not asks:
                     raise

@@ -1,6 +1,6 @@
 """The state of a run between steps, in plain values, and its conversion to needs, searches and evidence.
 
-Checkpoints contain the whole state, so a chunk's text would be written again at every step: texts stay in the library.
+Texts stay in the library: checkpoints contain the whole state, so texts would be written again at every step.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ..settings.config import Ask
 from ..stores.library import Library
 from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
 
-# What a run asks a person; without it, what the settings say.
+# What a run asks a person; the settings' value if omitted.
 Interrupts = Annotated[
     list[Ask], Field(description="What to ask a person: needs, evidence, sentences, budget, or all.")
 ]
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Append evidence with new ids; a record with a known id, such as a recalled one found again, replaces the old."""
+    """Append evidence with new ids; a record with a known id replaces the old one."""
     again = {record["id"]: record for record in new}
     kept = [again.pop(record["id"], record) for record in known]
     return kept + list(again.values())
@@ -73,16 +73,16 @@ class SectionOutput(PaperOutput):
 
 
 class RunState(TypedDict, total=False):
-    """The state that every run has, of a section, a paper or a question.
+    """The common state of runs: of a section, a paper or a question.
 
-    `interrupts` to `raised` are for people: what they are asked and said, the ids and keys
-    of what they banned, the searches they want, whether they saw the doubtful sentences, those that no model may
-    repair any more, and raised limits.
+    `interrupts` to `raised` are for people: what they are asked and said, the ids and keys that they banned, the
+    searches that they want, whether they have seen the doubtful sentences, sentences that no model may repair any more,
+    and raised limits.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
     needs: list[dict[str, Any]]
-    read_chunks: Annotated[list[str], operator.add]  # the ids of the chunks that were read for the needs
+    read_chunks: Annotated[list[str], operator.add]  # ids of chunks read for the needs
     queries: Annotated[list[QueryRecord], operator.add]
     evidence: Annotated[list[dict[str, Any]], merge_evidence]
     searches_used: Annotated[int, operator.add]
@@ -117,8 +117,8 @@ class SectionState(RunState, total=False):
     section: SectionKind
     experiment: dict[str, Any]
     offered: list[str]  # only in a paper: the evidence of earlier sections that the current one is shown
-    # Only in a paper: of each finished section the fields from which its record is built, the other chunks that its
-    # agent `read`, and what the paper had `spent` by its end.
+    # Only in a paper, for each finished section: the fields of its record, the chunks `read` without evidence, and what
+    # the paper had `spent` by its end.
     written: list[dict[str, Any]]
 
 
@@ -130,15 +130,15 @@ class ResearchInput(TypedDict):
     words: NotRequired[Annotated[int, Field(description="Requested length of the answer in words.")]]
     min_year: NotRequired[Annotated[int | None, Field(description="First year of publication.")]]
     max_year: NotRequired[Annotated[int | None, Field(description="Last year of publication.")]]
-    venue: NotRequired[Annotated[str, Field(description="A part of the venue's name.")]]
-    papers: NotRequired[Annotated[list[str], Field(description="Keys of the only papers to look into.")]]
+    venue: NotRequired[Annotated[str, Field(description="Part of the venue's name.")]]
+    papers: NotRequired[Annotated[list[str], Field(description="Keys of papers to search within.")]]
     single_shot: NotRequired[Annotated[bool, Field(description="Search once, without the agent.")]]
     turns: NotRequired[Annotated[list[Turn], Field(description="Earlier turns of the conversation.")]]
     follow_up: NotRequired[Annotated[bool, Field(description="It may refer to earlier turns; if so, it is rewritten.")]]
     recalled: NotRequired[Annotated[list[dict[str, Any]], Field(description="The evidence that earlier turns cited.")]]
     evidence_ids: NotRequired[Annotated[dict[str, str], Field(description="Ids of chunks that served as evidence.")]]
-    numbering: NotRequired[Annotated[list[str], Field(description="The keys that were cited; the first has number 1.")]]
-    feedback: NotRequired[Annotated[str, Field(description="The user's, when the last answer is to be revised.")]]
+    numbering: NotRequired[Annotated[list[str], Field(description="The cited keys; the first has number 1.")]]
+    feedback: NotRequired[Annotated[str, Field(description="Feedback, if the last answer is to be revised.")]]
     interrupts: NotRequired[Interrupts]
 
 
@@ -160,18 +160,18 @@ class ResearchState(RunState, ResearchInput, total=False):
     answered: bool | None
 
 
-# What a node returns: some fields of the state, or `Overwrite` of one that a reducer would append to.
+# What a node returns: fields of the state, wrapped in `Overwrite` where a reducer would otherwise append.
 Update = dict[str, Any]
 
 
 def number_evidence(
     known: Sequence[dict[str, Any]], searches: Sequence[Sequence[FoundEvidence]], given: Mapping[str, str] | None = None
 ) -> tuple[list[dict[str, Any]], list[list[str]]]:
-    """New evidence records, and for each search the ids of its evidence, best first.
+    """Number evidence; returns new records, and for each search the ids of its evidence, best first.
 
     A finding on the same words keeps its id, statement and first query; known evidence found for another need, or with
     a better score, is returned again to replace its record. `given` are the ids that a conversation has assigned so
-    far, by `evidence_key`: they keep their words and are never reassigned.
+    far, by `evidence_key`, which are never reassigned.
     """
     ids_of_marks = {**(given or {}), **{evidence_key(record): record["id"] for record in known}}
     records = {record["id"]: record for record in known}
@@ -192,7 +192,7 @@ def number_evidence(
                 identifier = f"E{last}"
             ids_of_marks[mark] = identifier
             there, joined = records.get(identifier), {**record, "id": identifier}
-            if there is not None:  # one record for both, with the needs of both and the better scores
+            if there is not None:  # merge the records: the needs of both, and the better scores
                 more = dict.fromkeys([*there["also"], record["need"], *record["also"]])
                 also = [need for need in more if need and need != there["need"]]
                 scores = {name: max(there[name], record[name]) for name in ("llm_score", "combined_score")}
@@ -207,7 +207,10 @@ def number_evidence(
 
 
 def evidence_key(record: Mapping[str, Any]) -> str:
-    """A key for the words of evidence: chunk ids shift in an edited paper, and a chunk may hold several findings."""
+    """Return a key for evidence by chunk, content hash and spans.
+
+    Chunk ids shift in an edited paper, and a chunk may hold several findings.
+    """
     first = record["chunk_id"]
     spans = [{"chunk_id": first, "start": record["start"], "end": record["end"]}, *record["more"]]
     chunks = ("" if span["chunk_id"] == first else f"{span['chunk_id']} " for span in spans)
@@ -216,7 +219,7 @@ def evidence_key(record: Mapping[str, Any]) -> str:
 
 
 def needs_of(state: RunState) -> tuple[Need, ...]:
-    """The planned needs; before planning, the question or the section's default queries."""
+    """Return the planned needs; before planning, the question or the section's default queries."""
     if records := state.get("needs"):
         return tuple(Need.from_dict(record) for record in records)
     if "question" in state:
@@ -227,7 +230,7 @@ def needs_of(state: RunState) -> tuple[Need, ...]:
 
 
 def purpose_of(state: RunState) -> Purpose:
-    """What reading is for: the question with feedback, or the section and its subject, without the user's results."""
+    """Return the purpose of reading: the question with feedback, or the section's subject without own results."""
     needs = needs_of(state)
     if "question" in state:
         given = cast(ResearchState, state)
@@ -242,19 +245,19 @@ def purpose_of(state: RunState) -> Purpose:
 
 
 def own_queries(state: RunState) -> list[QueryRecord]:
-    """The searches of the current question or section."""
+    """Return the searches of the current question or section."""
     section = cast(SectionState, state).get("section")
     return [record for record in state.get("queries", []) if record.get("section") == section]
 
 
 def given_tables(state: RunState) -> list[GivenTable]:
-    """The evidence tables of the current question or section; in a paper only sections that weigh studies have any."""
+    """Return the evidence tables of the question or section; only sections that weigh studies have any."""
     section = cast(SectionState, state).get("section")
     return state.get("tables", []) if section is None or SECTIONS[section].weighs_studies else []
 
 
 def table_needs(state: RunState) -> list[Need]:
-    """What the tables given to a section say; the columns of a question's table are its needs."""
+    """Return a need for each table given to a section; for a question, the table's columns are already needs."""
     tables = [] if "question" in state else given_tables(state)
     return [
         Need(f"T{number}", f"what the table “{table['question']}” says of each study", (table["question"],))
@@ -262,27 +265,27 @@ def table_needs(state: RunState) -> list[Need]:
     ]
 
 
-def unbanned(state: RunState) -> list[dict[str, Any]]:
-    """The evidence that no person left out, by its id or its paper."""
+def allowed_evidence(state: RunState) -> list[dict[str, Any]]:
+    """Return the evidence that no person left out, by its id or its paper."""
     banned = state.get("banned", ())
     return [record for record in state.get("evidence", []) if not {record["id"], record["key"]}.intersection(banned)]
 
 
 def before_writing(state: RunState) -> Literal["ask_evidence", "generate"]:
-    """The step before a draft: a question to a person about its evidence, if they are asked, otherwise none."""
+    """Go to `ask_evidence` if a person is asked about the evidence, otherwise to `generate`."""
     return "ask_evidence" if "evidence" in state.get("interrupts", ()) else "generate"
 
 
 def own_coverage(state: RunState) -> list[NeedCoverage]:
-    """The coverage of each need of the current question or section."""
+    """Return the coverage of each need of the current question or section."""
     queries = own_queries(state)
     ids = {identifier for record in queries for identifier in record["evidence_ids"]}
-    evidence = [record for record in unbanned(state) if record["id"] in ids]
+    evidence = [record for record in allowed_evidence(state) if record["id"] in ids]
     return coverage([*needs_of(state), *table_needs(state)], evidence, queries)
 
 
 def searched_in_vain(state: RunState) -> list[str] | None:
-    """The needs for which searches found nothing; None if no needs were planned."""
+    """Return the needs for which searches found nothing; None if no needs were planned."""
     return [item.need.text for item in own_coverage(state) if item.status == "in vain"] if state.get("needs") else None
 
 
@@ -295,7 +298,7 @@ class PlannedSearch:
 
 
 def first_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:
-    """Split the first search for all needs into one record per need, with the findings that serve it."""
+    """Split the first search into one record per need, with the findings that serve it."""
     known = {need.id for need in needs}
     searches: list[PlannedSearch] = []
     for place, need in enumerate(needs):
@@ -309,7 +312,7 @@ def first_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[st
 
 
 def table_searches(state: RunState, library: Library) -> list[PlannedSearch]:
-    """The cells of the tables as results of a search for each need that they serve; blocks."""
+    """Convert the cells of the tables to search results for each need that they serve; blocks."""
     tables, searches = given_tables(state), list[PlannedSearch]()
     of_table = [[need] * len(table["columns"]) for need, table in zip(table_needs(state), tables, strict=False)]
     for table, of_columns in zip(tables, of_table or [list(needs_of(state))], strict=False):
@@ -322,14 +325,14 @@ def table_searches(state: RunState, library: Library) -> list[PlannedSearch]:
     return searches
 
 
-def recorded(
+def record_searches(
     state: RunState,
     known: Sequence[dict[str, Any]],
     searches: Sequence[PlannedSearch],
     emit: Callable[[Any], None],
     given: Mapping[str, str] | None = None,
 ) -> Update:
-    """Number new evidence, record the searches, and emit an event for each piece that is not `known`."""
+    """Number new evidence, record the searches, and emit an event for each new piece."""
     new, ids = number_evidence(known, [search.searched.found for search in searches], given)
     there = {record["id"] for record in known}
     for record in new:
@@ -347,12 +350,12 @@ def recorded(
 
 
 def passages_of(searched: SearchResult) -> dict[str, int]:
-    """The passage counts in a search's record: proposed, shown to the reader, unreadable."""
+    """Return the passage counts for a search's record: proposed, shown to the reader, unreadable."""
     return {"proposed": searched.proposed, "shown": searched.shown, "unreadable": searched.unreadable}
 
 
-def nothing_done() -> dict[str, Any]:
-    """The initial fields of a run's state before its first search, for sections and questions alike."""
+def initial_state() -> dict[str, Any]:
+    """Return the initial fields of a run's state before its first search."""
     return {
         **{"messages": Overwrite([]), "read_chunks": Overwrite([]), "warnings": Overwrite([])},
         **{"verdicts": Overwrite([]), "searches_used": Overwrite(0), "agent_turns": Overwrite(0)},

@@ -1,8 +1,8 @@
-"""The graphs as the LangGraph server loads them, without a checkpointer: it brings its own and rejects another.
+"""The graphs for the LangGraph server, without a checkpointer: the server brings its own and rejects others.
 
 `langgraph.json` names this module, not a file, so that `langgraph dev --config CLONE/langgraph.json` in the folder of
-your papers finds the same home, `.env` and `citeloom.toml` as the command line. It names no env file: the server
-would let its values override the environment, which wins in the command line.
+your papers finds the same home, `.env` and `citeloom.toml` as the command line. It names no env file, since the server
+would let it override the environment.
 """
 
 from .conversation_graph import conversation_graph

@@ -1,1 +1,1 @@
-"""The language server: editors ask it for citations by meaning, the words behind them, and what a check finds."""
+"""The language server: offers editors citations by meaning, the words behind them, and the results of checks."""

@@ -1,4 +1,4 @@
-"""What a check found, as an editor shows it: diagnostics, quick fixes, symbols and verdicts."""
+"""Converts the results of a check for editors: diagnostics, quick fixes, symbols and verdicts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pygls.workspace import Workspace
 from ..api import checking, citing, library_papers, results
 from ..api.messages import shorten
 from ..errors import CiteloomError
-from .manuscript_documents import CitedKey, ManuscriptDocument, cited_keys, document_of
+from .manuscript_documents import CitedKey, ManuscriptDocument, cited_keys, open_document
 
 if TYPE_CHECKING:
     from ..api.homes import Session
@@ -25,7 +25,7 @@ _SEVERITIES: Final = {
     "warning": lsp.DiagnosticSeverity.Warning,
     "note": lsp.DiagnosticSeverity.Information,
 }
-# How a format cites a key in a sentence without citations, and after another key.
+# For each format, a citation in a sentence that has none, and a key added to a citation.
 _CITING: Final = {
     ".tex": ("~\\cite{%s}", ",%s"),
     ".typ": (" @%s", " @%s"),
@@ -40,7 +40,7 @@ _SHOWN: Final = 80  # characters of a title or a sentence
 
 @dataclass(frozen=True)
 class CheckedText:
-    """A version of a document as it was checked; `judged` are the sentences that a model judged, by their words."""
+    """The result of checking one version of a document; `judged` has the sentences that a model judged, by claim."""
 
     version: int
     read: citing.ReadText
@@ -50,14 +50,14 @@ class CheckedText:
     keys: tuple[CitedKey, ...]
 
     def at(self, start: int, end: int) -> Iterator[checking.SentenceRecord]:
-        """The sentences of the main file that a span touches."""
+        """Yield the main file's sentences that overlap a span."""
         for sentence in self.sentences:
             first, last = _span(sentence)
             if first <= end and start <= last:
                 yield sentence
 
     def verdict(self, document: ManuscriptDocument, place: int) -> list[str]:
-        """What was found for the sentence at a place, in lines of markdown."""
+        """Return the check's result for the sentence at an offset, as lines of markdown."""
         found = next(self.at(place, place), None) if self.version == document.version else None
         if found is None:
             return []
@@ -72,8 +72,8 @@ def _span(sentence: checking.SentenceRecord) -> tuple[int, int]:
 async def check_document(
     session: Session, document: ManuscriptDocument, parts: Sequence[checking.CheckPart], max_calls: int
 ) -> CheckedText:
-    """Check a document as it is now."""
-    version, source = document.version or 0, document.source  # an editor goes on changing the document
+    """Check a document's current text."""
+    version, source = document.version or 0, document.source  # the document may change during the check
     read = await citing.aread_text(session, document.file, source)
     result = await checking.acheck_read(session, read, only=parts, max_calls=max_calls)
     main = read.manuscript.files[0]
@@ -84,7 +84,7 @@ async def check_document(
 
 
 def keep_verdicts(checked: CheckedText, other: CheckedText) -> CheckedText:
-    """A checked text with the verdicts of another check of its document where the words of a sentence are the same."""
+    """Add the verdicts of another check of the document for sentences whose words are the same."""
     judged = other.judged | checked.judged
     sentences: list[checking.SentenceRecord] = []
     for item in checked.sentences:
@@ -103,7 +103,7 @@ def keep_verdicts(checked: CheckedText, other: CheckedText) -> CheckedText:
 
 
 def diagnostics(document: ManuscriptDocument, checked: CheckedText) -> list[lsp.Diagnostic]:
-    """The problems of a document, each at its key if it has one, else at its sentence."""
+    """Return a document's problems, each at the citation key concerned, else at its sentence."""
     found: list[lsp.Diagnostic] = []
 
     def add(span: tuple[int, int], rule: str, severity: str, message: str) -> None:
@@ -115,7 +115,7 @@ def diagnostics(document: ManuscriptDocument, checked: CheckedText) -> list[lsp.
         near = [f"{item['key']}: \u201c{shorten(item['shown'], 160)}\u201d" for item in sentence["elsewhere"][:1]]
         for rule, severity, message in checking.problems(sentence):
             if rule == "claim-not-in-library":
-                continue  # a hover says so; as diagnostics they would hide the others
+                continue  # shown by a hover; as diagnostics they would hide the others
             keys = [key for key in checked.keys if first <= key.start <= last and message.startswith(f"{key.key} ")]
             span = (keys[0].start, keys[0].end) if keys else (first, last)
             add(span, rule, severity, "\n".join([message, *near]))
@@ -135,7 +135,7 @@ async def code_actions(
     given: Sequence[lsp.Diagnostic],
     workspace: Workspace,
 ) -> list[lsp.CodeAction]:
-    """The quick fixes at a span: another paper, a citation that is missing, a missing entry, the words of a paper."""
+    """Return the quick fixes at a span: cite another paper, add a citation or an entry, show a paper's words."""
     actions: list[lsp.CodeAction] = []
 
     def add(
@@ -160,7 +160,7 @@ async def code_actions(
             if len(keys) == 1:
                 edit = lsp.TextEdit(document.range(keys[0].start, keys[0].end), own)
                 add(f"Cite {own}{where} instead: {what}", {document.uri: [edit]}, *rules)
-            edit = _citing(document, keys, first, last, own)
+            edit = _insert_citation(document, keys, first, last, own)
             add(f"Cite {own}{where}{' as well' if keys else ''}: {what}", {document.uri: [edit]}, *rules)
         for key in keys:
             await _add_entry(session, document, checked, key, workspace, add)
@@ -177,7 +177,7 @@ def _add_softer(
     keys: Sequence[CitedKey],
     add: Any,
 ) -> None:
-    """Offer to soften a sentence: by words of our table, and by the writer's model."""
+    """Offer to soften a sentence: by replacing listed words, and by the writer's model."""
     first, last = _span(sentence)
     words = document.source[first:last]
     found = [
@@ -191,13 +191,13 @@ def _add_softer(
         add(f"Soften: {shorten(said, _SHOWN)}", {document.uri: edits}, SOFTENED)
     if "writer" not in session.extractive:
         command = lsp.Command("Soften", "citeloom.soften", arguments=[document.uri, sentence["claim"]])
-        add("Have the chat model say it more carefully", None, SOFTENED, command=command)
+        add("Have the chat model word it more cautiously", None, SOFTENED, command=command)
 
 
-async def softer(
+async def soften_edit(
     session: Session, document: ManuscriptDocument, checked: CheckedText, claim: str, max_calls: int
 ) -> lsp.TextEdit | None:
-    """A sentence as the writer's model says it more carefully; None if the text has it no more."""
+    """Have the writer's model word a sentence more cautiously; None if the text no longer has it."""
     sentence = next((item for item in checked.sentences if item["claim"] == claim), None)
     if sentence is None or checked.version != document.version:
         return None
@@ -210,7 +210,7 @@ async def softer(
 
 
 async def paper_of(session: Session, read: citing.ReadText | None, written: str) -> str:
-    """The library's paper that a key or number of a text names; empty if there is none."""
+    """Return the library's key for a citation key or number of a text; empty if the library has no such paper."""
     if read is not None and (found := read.paper_of(written)):
         return found
     try:
@@ -219,8 +219,10 @@ async def paper_of(session: Session, read: citing.ReadText | None, written: str)
         return ""
 
 
-def _citing(document: ManuscriptDocument, keys: Sequence[CitedKey], first: int, last: int, key: str) -> lsp.TextEdit:
-    """The insertion of a key: into an empty citation, behind the last key of a sentence, or before its full stop."""
+def _insert_citation(
+    document: ManuscriptDocument, keys: Sequence[CitedKey], first: int, last: int, key: str
+) -> lsp.TextEdit:
+    """Insert a key into an empty citation, after a sentence's last key, or before its full stop."""
     first_form, more_form = _CITING.get(document.suffix, _PANDOC_CITING)
     if not keys and (empty := _EMPTY.search(document.source, first, last)):
         place = empty.end() - 1
@@ -239,7 +241,7 @@ def _citing(document: ManuscriptDocument, keys: Sequence[CitedKey], first: int, 
 async def _add_entry(
     session: Session, document: ManuscriptDocument, checked: CheckedText, key: CitedKey, workspace: Workspace, add: Any
 ) -> None:
-    """Offer fixes for a key without an entry: the library's own entry, or a key that it may misspell."""
+    """Offer fixes for a key without an entry: add the library's entry, or cite a similar key."""
     read = checked.read
     if not read.references.complete or key.key in read.references.entries or key.key == "*":
         return
@@ -249,7 +251,7 @@ async def _add_entry(
             edit = lsp.TextEdit(document.range(key.start, key.end), near)
             add(f"Cite {near} instead of {key.key}", {document.uri: [edit]}, "key-without-entry")
         return
-    bib = next((each for each in (document_of(file, workspace) for file in read.bibliographies) if each), None)
+    bib = next((each for each in (open_document(file, workspace) for file in read.bibliographies) if each), None)
     entry = (await library_papers.apaper(session, paper)).bibtex.strip()
     if bib is not None and entry:
         end = len(bib.source)
@@ -259,7 +261,7 @@ async def _add_entry(
 
 
 def symbols(document: ManuscriptDocument, checked: CheckedText) -> list[lsp.DocumentSymbol]:
-    """The claims of a text, the sentences with citations, under the headings of their sections."""
+    """Return a text's claims (sentences with citations) under their section headings."""
     found: list[lsp.DocumentSymbol] = []
     for sentence in checked.sentences:
         if sentence["kind"] != "cited":

@@ -1,7 +1,7 @@
-"""The language server: completions, hovers, diagnostics and quick fixes of citations, over standard input and output.
+"""The language server: completions, hovers, diagnostics and quick fixes for citations, over standard input and output.
 
-The library is opened once, after the editor's first message; until then, and without one, requests are answered with
-nothing. Documents are checked without a model while they are typed, and by a model on command only, within a budget.
+The library is opened once, after the editor's first message; until then, and without a library, answers are empty.
+Documents are checked without a model while they are typed; a model is called only on command, within a budget.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .checked_texts import (
     diagnostics,
     keep_verdicts,
     paper_of,
-    softer,
+    soften_edit,
     symbols,
 )
 from .manuscript_documents import (
@@ -39,9 +39,9 @@ from .manuscript_documents import (
     ManuscriptWorkspace,
     cited_at,
     cited_keys,
-    document_of,
     entry_span,
     open_citation,
+    open_document,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ OpenSession = Callable[[], "AbstractContextManager[Session]"]
 
 
 class CitationServer(LanguageServer):
-    """The server of one editor: `open_session` opens the library, with `in_folder` in the editor's workspace folder."""
+    """The server of one editor; with `in_folder`, `open_session` is called in the editor's workspace folder."""
 
     def __init__(self, open_session: OpenSession, *, in_folder: bool) -> None:
         super().__init__(messages.NAME, version(messages.NAME))
@@ -93,19 +93,19 @@ class CitationServer(LanguageServer):
         ]
         for name, handle, options in features:
             is_async = asyncio.iscoroutinefunction(handle)
-            self.feature(name, options)(partial(self._guarded, handle) if is_async else partial(handle))
+            self.feature(name, options)(partial(self._report_errors, handle) if is_async else partial(handle))
 
         def add_command(name: str, carry_out: Callable[..., Awaitable[Any]]) -> None:
             @self.command(f"citeloom.{name}")
             async def _(*arguments: Any) -> Any:  # pygls reads the types of its parameters
-                return await self._guarded(carry_out, *arguments)
+                return await self._report_errors(carry_out, *arguments)
 
         add_command("check", self._check_command)
         add_command("showPassage", self._show_passage)
         add_command("soften", self._soften)
 
-    async def _guarded(self, handle: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
-        """The answer to a request; what goes wrong is one line for the user, and no answer."""
+    async def _report_errors(self, handle: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        """Answer a request; an error is shown to the user in one line, and the answer is None."""
         try:
             return await handle(*arguments)
         except CiteloomError as error:
@@ -143,7 +143,7 @@ class CitationServer(LanguageServer):
             await asuggest_citations(session, "The first search loads the model.")
         except CiteloomError as error:
             self._say(str(error), lsp.MessageType.Error)
-            await asyncio.to_thread(self._stack.close)  # it is opened again when a text is opened or saved
+            await asyncio.to_thread(self._stack.close)  # opening or saving a text retries
             return None
         return session
 
@@ -160,21 +160,21 @@ class CitationServer(LanguageServer):
     # Documents
 
     def _document(self, uri: str) -> ManuscriptDocument | None:
-        """The open text; None for a language without citations."""
+        """Return the open text; None if its language has no citations."""
         document = self.workspace.text_documents.get(unquote(uri))
         return document if isinstance(document, ManuscriptDocument) and document.suffix else None
 
     def _key_at(self, uri: str, position: lsp.Position) -> tuple[ManuscriptDocument, CitedKey] | None:
-        """An open text, and the key or number at a position of it."""
+        """Return an open text, and the key or number at a position in it."""
         document = self._document(uri)
         cited = cited_at(document.source, document.place(position), document.suffix) if document else None
         return (document, cited) if document and cited else None
 
     async def _read(self, session: Session, document: ManuscriptDocument) -> ReadText | None:
-        """The text as it was checked last, else as it is; None if it cannot be read."""
+        """Return the text as last checked, else as it is now; None if it cannot be read."""
         if checked := self._checked.get(document.uri):
             return checked.read
-        with suppress(CiteloomError):  # its check says so
+        with suppress(CiteloomError):  # the check reports it
             return await aread_text(session, document.file, document.source)
         return None
 
@@ -198,12 +198,12 @@ class CitationServer(LanguageServer):
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
     def _retry(self) -> None:
-        """Open the library again if it could not be opened, since the user may have made one."""
+        """Try again to open the library if that failed, since the user may have made one."""
         if self._opening is not None and self._opening.done() and self._opening.result() is None:
             self._opening = asyncio.create_task(self._open_library())
 
     def _schedule(self, uri: str, delay: float, *stages: tuple[checking.CheckPart, ...], max_calls: int = 0) -> None:
-        """Check a document in the background, stage by stage, instead of what was scheduled before."""
+        """Check a document in the background, stage by stage, replacing an earlier schedule."""
         if task := self._checks.get(uri):
             task.cancel()
 
@@ -212,7 +212,7 @@ class CitationServer(LanguageServer):
                 await asyncio.sleep(_SECOND_DELAY if number else delay)
                 await self._check(uri, parts, max_calls)
 
-        self._checks[uri] = asyncio.ensure_future(self._guarded(work))
+        self._checks[uri] = asyncio.ensure_future(self._report_errors(work))
 
     async def _check(self, uri: str, parts: tuple[checking.CheckPart, ...], max_calls: int = 0) -> None:
         session, document = await self._session(), self._document(uri)
@@ -220,12 +220,12 @@ class CitationServer(LanguageServer):
             return
         if not max_calls:
             if await asyncio.to_thread(_is_paper, session, document.file):
-                return  # opened to be read
+                return  # opened for reading
             if len(document.source) > _LARGE:
                 parts = _CHEAP
         checked = await check_document(session, document, parts, max_calls)
         if unquote(uri) in self.workspace.text_documents:
-            if other := self._checked.get(uri):  # a check on command and one while typing may overtake each other
+            if other := self._checked.get(uri):  # a check on command and one during typing may overlap
                 newer, older = (other, checked) if other.version > checked.version else (checked, other)
                 checked = keep_verdicts(newer, older)
             self._checked[uri] = checked
@@ -236,28 +236,28 @@ class CitationServer(LanguageServer):
             self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Info, line))
 
     async def _check_command(self, uri: Any = None, *_: Any) -> str | None:
-        """Have a document checked by the configured model, with progress that can be cancelled."""
+        """Check a document with the configured model, with progress that can be cancelled."""
         if not isinstance(uri, str) or self._document(uri) is None:
-            self._say("citeloom.check: name the address of an open text.")
+            self._say("citeloom.check: give the URI of an open text.")
             return None
         await self._in_progress("Citeloom checks the text", self._check(uri, _EVERYTHING, self._max_calls))
         return " ".join(checking.summary_lines(self._checked[uri].result)) if uri in self._checked else None
 
     async def _soften(self, uri: Any = None, claim: Any = None, *_: Any) -> None:
-        """Have the model say a sentence more carefully, and give the editor the result as an edit."""
+        """Have the model word a sentence more cautiously, and send the editor the edit."""
         document, checked = self._document(str(uri)), self._checked.get(str(uri))
         if document is None or checked is None or (session := await self._session()) is None:
             return
-        work = softer(session, document, checked, str(claim), self._max_calls)
+        work = soften_edit(session, document, checked, str(claim), self._max_calls)
         edit = await self._in_progress("Citeloom asks the model", work)
         if document.version != checked.version:
-            self._say("the text was changed meanwhile; nothing was changed in it.")
+            self._say("the text has changed meanwhile, so the edit was not applied.")
         elif edit is not None:
             changes = lsp.WorkspaceEdit({document.uri: [edit]})
             await self.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(changes, "Soften"))
 
     async def _in_progress(self, title: str, work: Coroutine[Any, Any, Any]) -> Any:
-        """Do work that the user sees and can cancel; None if it was cancelled."""
+        """Do work with progress that the user can cancel; returns None if cancelled."""
         task = asyncio.ensure_future(work)
         window, token = self.client_capabilities.window, f"citeloom-{id(task)}"
         shown = bool(window and window.work_done_progress)
@@ -295,8 +295,8 @@ class CitationServer(LanguageServer):
             key = read.keys.get(paper["key"], paper["key"]) if read else paper["key"]
             about = lsp.CompletionItemLabelDetails(description=f"{paper['authors']} {paper['year'] or ''}".strip())
             item = lsp.CompletionItem(key, about, lsp.CompletionItemKind.Reference, detail=paper["title"])
-            item.documentation, item.sort_text = _markdown(_quoted(paper)), f"{number:02}"
-            item.filter_text = source[typed.start : place]  # the order and the choice are by meaning, not by letters
+            item.documentation, item.sort_text = _markdown(_quote_with_place(paper)), f"{number:02}"
+            item.filter_text = source[typed.start : place]  # keeps editors from filtering by letters, not meaning
             item.text_edit = lsp.TextEdit(span, f"{typed.sign}{key}")
             items.append(item)
         return lsp.CompletionList(is_incomplete=True, items=items)
@@ -319,13 +319,13 @@ class CitationServer(LanguageServer):
         near = await anearest_words(session, sentence.text, paper, before=sentence.before) if sentence.text else []
         head = await library_papers.apaper(session, paper)
         lines = [f"**{head.title}**", f"{', '.join(head.authors[:6])} ({head.year or 'no year'})"]
-        lines += [_quoted(item) for item in near]
+        lines += [_quote_with_place(item) for item in near]
         if checked := self._checked.get(document.uri):
             lines += checked.verdict(document, cited.start)
         return lsp.Hover(_markdown("\n\n".join(lines)), span)
 
     async def _definition(self, params: lsp.DefinitionParams) -> list[lsp.Location] | None:
-        """Where the nearest words of the cited paper are, and its entry; a PDF is shown at its page, if possible."""
+        """Locate the cited paper's nearest words and its entry; a PDF is opened at the page if possible."""
         found = self._key_at(params.text_document.uri, params.position)
         if found is None or (session := await self._session()) is None:
             return None
@@ -336,13 +336,13 @@ class CitationServer(LanguageServer):
             for near in await anearest_words(session, sentence.text or paper, paper):
                 places += await self._passage_places(session, near)
         for bib in read.bibliographies if read else ():
-            entries = document_of(bib, self.workspace)
+            entries = open_document(bib, self.workspace)
             if read and entries and (span := entry_span(entries.source, read.entry_of(cited.key))):
                 places.append(lsp.Location(entries.uri, entries.range(*span)))
         return places
 
     async def _passage_places(self, session: Session, passage: results.SuggestedCitation) -> list[lsp.Location]:
-        """Where a passage is; nothing for a PDF that the editor showed at its page."""
+        """Locate a passage; empty if the editor opened the PDF at its page."""
         file = Path((await library_papers.apaper(session, passage["key"])).source)
         if not await asyncio.to_thread(file.is_file):
             return []
@@ -351,14 +351,14 @@ class CitationServer(LanguageServer):
             if await self._show(uri, external=True):
                 return []
             return [lsp.Location(uri, lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0)))]
-        text = await asyncio.to_thread(document_of, file, self.workspace)
+        text = await asyncio.to_thread(open_document, file, self.workspace)
         if text is None:
             return []
         start = max(0, text.source.find(passage["quote"][:60]))
         return [lsp.Location(text.uri, text.range(start, start))]
 
     async def _show(self, uri: str, **options: Any) -> bool:
-        """Have the editor show a document; false if it cannot."""
+        """Have the editor show a document; False if it cannot."""
         window = self.client_capabilities.window
         able = bool(window and window.show_document and window.show_document.support)
         if able:
@@ -371,7 +371,7 @@ class CitationServer(LanguageServer):
         if session is None or not isinstance(key, str) or not isinstance(words, str):
             return
         for near in await anearest_words(session, words, key):
-            self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, f"{key}: {_quoted(near)}"))
+            self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, f"{key}: {_quote_with_place(near)}"))
             for place in await self._passage_places(session, near):
                 await self._show(place.uri, selection=place.range)
 
@@ -384,7 +384,7 @@ class CitationServer(LanguageServer):
         return await code_actions(session, document, checked, span, params.context.diagnostics, self.workspace)
 
     async def _symbols(self, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
-        """The claims of a text as it is now: an editor does not ask again when a check has ended."""
+        """Return the claims of the current text, not of the last check: editors do not ask again after a check."""
         uri = params.text_document.uri
         document, session = self._document(uri), await self._session()
         if document is None or session is None or await asyncio.to_thread(_is_paper, session, document.file):
@@ -402,25 +402,25 @@ class CitationServer(LanguageServer):
         return found[0].range(found[1].start, found[1].end)
 
     async def _rename(self, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        """A key under another name in the text, in the files that it includes, and in its `.bib` files."""
+        """Rename a key in the text, in included files, and in the `.bib` files."""
         found = self._key_at(params.text_document.uri, params.position)
         if found is None or found[1].key.isdecimal():
             return None
         (document, cited), name = found, params.new_name.strip()
         if not name or any(sign.isspace() or sign in "{}[](),;@\\\"'#%~" for sign in name):
-            self._say(f"{messages.shorten(name)!r} cannot be a key: choose letters, digits, and signs such as : . _ -")
+            self._say(f"{messages.shorten(name)!r} cannot be a key: use letters, digits, and signs such as : . _ -")
             return None
         session = await self._session()
         read = await self._read(session, document) if session else None
         folder = document.file.parent
         included = [folder / each for each in read.manuscript.files[1:]] if read else []
-        texts = [document, *(text for file in included if (text := document_of(file, self.workspace)))]
+        texts = [document, *(text for file in included if (text := open_document(file, self.workspace)))]
         changes: dict[str, list[lsp.TextEdit]] = {}
         for text in texts:
             spans = [(key.start, key.end) for key in cited_keys(text.source, document.suffix) if key.key == cited.key]
             changes[text.uri] = [lsp.TextEdit(text.range(*span), name) for span in spans]
         for bib in read.bibliographies if read else ():
-            entries = document_of(bib, self.workspace)
+            entries = open_document(bib, self.workspace)
             if entries and (span := entry_span(entries.source, cited.key)):
                 changes[entries.uri] = [lsp.TextEdit(entries.range(*span), name)]
         return lsp.WorkspaceEdit({uri: edits for uri, edits in changes.items() if edits})
@@ -436,7 +436,7 @@ def _markdown(text: str) -> lsp.MarkupContent:
     return lsp.MarkupContent(lsp.MarkupKind.Markdown, text)
 
 
-def _quoted(item: results.SuggestedCitation) -> str:
+def _quote_with_place(item: results.SuggestedCitation) -> str:
     page = f"p. {item['page']}" if item["page"] is not None else ""
     place = ", ".join(filter(None, [page, item["section"]]))
     return f"\u201c{item['quote']}\u201d{f' ({place})' if place else ''}" if item["quote"] else ""

@@ -1,6 +1,6 @@
-"""Documents as editors have them, with positions as offsets, and their citations: the one that is typed, and all keys.
+"""Documents open in editors: converts positions to offsets, and finds the citation being typed and all cited keys.
 
-Every pattern is bounded or anchored, so that the time is linear in the length of the text.
+Every pattern is bounded or anchored, so that matching takes linear time.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 
 class ManuscriptDocument(TextDocument):
-    """A text in an editor; wrong positions are moved to the nearest place that exists."""
+    """A text in an editor; positions outside it are moved to the nearest valid one."""
 
-    _split: tuple[str, tuple[str, ...], list[int]] = ("", (), [0])  # a source, its lines, and where each begins
+    _split: tuple[str, tuple[str, ...], list[int]] = ("", (), [0])  # a source, its lines, and their start offsets
 
     @property
     def suffix(self) -> str:
-        """The suffix of the reader that reads it; empty for a language without citations."""
+        """The suffix that selects its reader; empty for a language without citations."""
         known = SUFFIXES.get(PurePath(self.path or "").suffix.lower()) or SUFFIXES.get((self.language_id or "").lower())
         return known or ""
 
     @property
     def file(self) -> Path:
-        """Where it is, or would be in this folder, with the suffix of its reader."""
+        """Its path (for an unsaved text, one in the current folder), with the suffix of its reader."""
         path = Path(self.path) if self.path and self.uri.startswith("file:") else Path.cwd() / "untitled"
         return path if path.suffix.lower() == self.suffix else path.with_name(f"{path.stem}{self.suffix}")
 
@@ -42,7 +42,7 @@ class ManuscriptDocument(TextDocument):
         return self._lines()[0]
 
     def _lines(self) -> tuple[tuple[str, ...], list[int]]:
-        """The lines and where each begins, with the end; split once for the thousands of positions of one check."""
+        """The lines, and their start offsets with the end; cached, since a check converts thousands of positions."""
         source = self.source
         if self._split[0] is not source:
             found = tuple(_LINE.findall(source))
@@ -50,7 +50,7 @@ class ManuscriptDocument(TextDocument):
         return self._split[1:]
 
     def place(self, position: Position) -> int:
-        """The offset of a position."""
+        """Convert a position to an offset."""
         (lines, starts), row, codec = self._lines(), max(0, position.line), self.position_codec
         if row >= len(lines):
             return starts[-1]
@@ -59,7 +59,7 @@ class ManuscriptDocument(TextDocument):
         return starts[row] + codec.position_from_client_units([line], Position(0, units)).character
 
     def position(self, place: int) -> Position:
-        """The position of an offset."""
+        """Convert an offset to a position."""
         lines, starts = self._lines()
         row = max(0, bisect_right(starts, place) - 1)
         if row == len(lines) and lines and not lines[-1].endswith(("\r", "\n")):
@@ -77,7 +77,7 @@ class ManuscriptDocument(TextDocument):
 
 
 class ManuscriptWorkspace(Workspace):
-    """A workspace whose documents are of our class."""
+    """A workspace that makes `ManuscriptDocument`s."""
 
     def _create_text_document(
         self, doc_uri: str, source: Any = None, version: Any = None, language_id: Any = None
@@ -86,8 +86,8 @@ class ManuscriptWorkspace(Workspace):
         return ManuscriptDocument(doc_uri, source, version, language_id, sync_kind=kind, position_codec=codec)
 
 
-def document_of(file: Path, workspace: Workspace) -> ManuscriptDocument | None:
-    """A file as an editor has it, else as it is on the disk; None if it cannot be read."""
+def open_document(file: Path, workspace: Workspace) -> ManuscriptDocument | None:
+    """Return a file as open in the editor, else from disk; None if it cannot be read."""
     for document in workspace.text_documents.values():
         if isinstance(document, ManuscriptDocument) and to_fs_path(document.uri) == str(file):
             return document
@@ -98,7 +98,7 @@ def document_of(file: Path, workspace: Workspace) -> ManuscriptDocument | None:
     return ManuscriptDocument(from_fs_path(str(file)) or "", source, position_codec=workspace.position_codec)
 
 
-# The suffixes of files and the names that editors give languages, with the suffix whose reader reads them.
+# File suffixes and editors' language names, with the suffix that selects the reader.
 SUFFIXES: Final = {
     **dict.fromkeys((".tex", ".ltx", "latex", "tex", "plaintex", "latex-mode"), ".tex"),
     **dict.fromkeys((".md", ".markdown", ".rmd", "markdown", "rmarkdown", "rmd", "pandoc", "gfm"), ".md"),
@@ -106,7 +106,7 @@ SUFFIXES: Final = {
     **dict.fromkeys((".org", "org"), ".org"),
     **dict.fromkeys((".typ", "typst"), ".typ"),
 }
-_BEFORE: Final = 1_000  # characters before a cursor in which its citation begins
+_BEFORE: Final = 1_000  # characters before the cursor in which a citation may begin
 _AFTER: Final = 400
 _KEY: Final = r"[^\s,;@{}\[\]()<>\"'\\]"
 _AT: Final = re.compile(rf"(?<![\w\\@])-?@\{{?(?P<prefix>{_KEY}{{0,100}})\Z")
@@ -147,9 +147,9 @@ _NUMBERED: Final = re.compile(r"\[(?P<keys>\d{1,4}(?:\s?[,;\u2013-]\s?\d{1,4}){0
 
 @dataclass(frozen=True, slots=True)
 class OpenCitation:
-    """The citation that is being typed: `start:end` is its key so far, with the `prefix` before the cursor.
+    """The citation being typed: `start:end` spans the key so far, `prefix` is its part before the cursor.
 
-    `whole` is the span of all of it, `keys` its other keys, and `sign` what its key still lacks in front.
+    `whole` is the span of the citation, `keys` its other keys, and `sign` what is still missing before the key.
     """
 
     prefix: str
@@ -162,7 +162,7 @@ class OpenCitation:
 
 @dataclass(frozen=True, slots=True)
 class CitedKey:
-    """A key, or a number, at `start:end` of a text; `whole` is the span of its citation."""
+    """A cited key or number at `start:end` of a text; `whole` is the span of its citation."""
 
     key: str
     start: int
@@ -171,7 +171,7 @@ class CitedKey:
 
 
 def open_citation(text: str, cursor: int, suffix: str) -> OpenCitation | None:
-    """The citation that is being typed at a cursor; None elsewhere."""
+    """Find the citation being typed at the cursor; None if there is none."""
     first = max(0, cursor - _BEFORE)
     before = text[first:cursor]
     for pattern in _OPENINGS.get(suffix, (_AT,)):
@@ -197,7 +197,7 @@ def open_citation(text: str, cursor: int, suffix: str) -> OpenCitation | None:
 
 
 def cited_keys(text: str, suffix: str) -> Iterator[CitedKey]:
-    """All keys that a text cites, in order."""
+    """Yield all keys that a text cites, in order."""
     for match in _CITATIONS.get(suffix, _MARKDOWN).finditer(text):
         groups = match.groupdict()
         for name, found in groups.items():
@@ -217,7 +217,7 @@ def cited_keys(text: str, suffix: str) -> Iterator[CitedKey]:
 
 
 def cited_at(text: str, place: int, suffix: str) -> CitedKey | None:
-    """The key or the number at a place; None if there is none."""
+    """Find the cited key or number at an offset; None if there is none."""
     first, last = text.rfind("\n\n", 0, place) + 1, text.find("\n\n", place)
     part = text[first : last if last >= 0 else len(text)]
     for item in cited_keys(part, suffix):
@@ -233,6 +233,6 @@ def cited_at(text: str, place: int, suffix: str) -> CitedKey | None:
 
 
 def entry_span(bib: str, key: str) -> tuple[int, int] | None:
-    """The span of a key in the entry of a `.bib` file that has it."""
+    """Find the span of a key in its entry of a `.bib` file."""
     found = re.search(rf"@\w{{1,40}}\s*[{{(]\s*(?P<key>{re.escape(key)})\s*,", bib)
     return found.span("key") if found else None

@@ -1,1 +1,1 @@
-"""The roles that read, plan, write and judge: protocols, inputs, and implementations with and without a chat model."""
+"""The roles that read, plan, write and judge: protocols, inputs, and implementations with and without chat models."""

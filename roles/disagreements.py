@@ -1,8 +1,8 @@
-"""Finds pairs of findings that may disagree, inside one paper and between papers, by the words of their statements.
+"""Finds pairs of findings that may disagree, within and between papers, by the words of their statements.
 
-The pairs are hints: a writer is shown them beside the words of both, and reports both sides if they do disagree. A
-pair has to be about one outcome (the words around what rose, fell or did not differ) of one comparison: neither names a
-treatment, group or time that the other lacks.
+The pairs are hints for a writer, who sees the words of both and reports both sides if they disagree. A pair must be
+about the same outcome (the words around what rose, fell or did not differ) and the same comparison: no two different
+treatments, groups or times.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .protocols import Source
 
 _MOST_PAIRS: Final = 6
 _MOST_SOURCES: Final = 120
-_LEAST_SHARED: Final = 3  # words of the subject that both statements have
+_LEAST_SHARED: Final = 3  # words that both statements have
 _SHARE: Final = 0.5  # of the words of the shorter statement
-_SHARE_BETWEEN: Final = 0.6  # if the findings are of two papers
+_SHARE_BETWEEN: Final = 0.6  # if the findings are from two papers
 _SHARE_OF_LONGER: Final = 0.35
 _OUTCOME_SHARE: Final = 0.5  # of the words of the shorter outcome
-# "at 6 months", "after 12 weeks", "of 50 mg": what makes two results differ without a disagreement
+# "at 6 months", "after 12 weeks", "of 50 mg": conditions under which results may differ without a disagreement
 _CONDITION: Final = re.compile(
     r"\b(\d{1,6}(?:[.,]\d{1,3})?)[\s-]?(hour|day|week|month|year|mg|g|kg|ml|mM|°C|km|min)s?\b", re.IGNORECASE
 )
@@ -35,9 +35,10 @@ _OF_MEASURE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Two findings of which one may say what the other denies.
+    """Two findings that may contradict each other.
 
-    `inside` if both are from one paper, `of_none` if one finds no effect. `outcome` are the words for it in both.
+    `inside` if both are from one paper, `of_none` if one finds no effect. `outcome` are the shared words for the
+    outcome.
     """
 
     first: Source
@@ -49,7 +50,7 @@ class Disagreement:
 
     @property
     def line(self) -> str:
-        """The pair on one line, with their markers and sections."""
+        """The pair on one line, with markers and sections."""
         one, other = self.first.evidence, self.second.evidence
         where = f"one paper, {one.section} against {other.section}" if self.inside else "two papers"
         return f"[{one.id}] and [{other.id}] ({where})"
@@ -57,7 +58,7 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class _DirectedResult:
-    """What a finding says: which way its outcome went, and the words that say what the outcome is."""
+    """A finding's direction (which way its outcome went), and the words for its outcome."""
 
     source: Source
     way: Direction
@@ -83,14 +84,14 @@ class _DirectedResult:
         return {word for word, weight in self.words.items() if weight >= NAMED}
 
     def compares_as(self, other: _DirectedResult) -> bool:
-        """Whether both may concern one comparison: at most one names what the other lacks; times and doses agree."""
+        """Whether both may be about one comparison: not both name what the other lacks, and times and doses agree."""
         if self.named - other.words.keys() and other.named - self.words.keys():
             return False
         return not (self.conditions and other.conditions) or self.conditions == other.conditions
 
 
 def find_disagreements(sources: Sequence[Source]) -> list[Disagreement]:
-    """The pairs with one outcome of one comparison that differ in its direction, the most alike first."""
+    """Find pairs about one outcome of one comparison that differ in its direction, the most similar first."""
     results = [result for result in map(_DirectedResult.of, sources[:_MOST_SOURCES]) if result.way]
     return sorted(_pairs(results), key=lambda pair: (not pair.inside, -pair.share))[:_MOST_PAIRS]
 

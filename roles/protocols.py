@@ -1,4 +1,4 @@
-"""The roles, and what they are given and give back: sources, needs, briefs, drafts, verdicts."""
+"""The roles, and their inputs and outputs: sources, needs, briefs, drafts, verdicts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _WORDS: Final = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class PassageSentence:
-    """A sentence of a source as shown: `chunk.text[start:end]` of chunk `chunk_id`, without markup in `text`.
+    """A sentence of a source, `chunk.text[start:end]` of the chunk `chunk_id`; `text` is without markup.
 
-    `carries` is true if the finding rests on the sentence, false if it is only shown as context.
+    `carries` is True if the finding rests on the sentence, False if it is only context.
     """
 
     chunk_id: str
@@ -38,9 +38,9 @@ class PassageSentence:
 class Source:
     """Evidence with the data that a writer or judge needs; `text` and `category` describe the whole first chunk.
 
-    `passage` holds the sentences that every role is shown, in the order of the paper: sentences that carry the finding,
-    and one sentence of context before each run of them. `window` holds these and all others near them in their section
-    (within `parent`): a judge and a repair are shown more of it if a sentence relies on more of it.
+    `passage` holds the sentences shown to every role, in reading order: those that carry the finding, and one sentence
+    of context before each run of them. `window` holds these and all sentences near them in their section (within
+    `parent`), of which a judge or a repair is shown more if needed.
     """
 
     evidence: Evidence
@@ -53,13 +53,13 @@ class Source:
 
     @property
     def shown_sentences(self) -> tuple[PassageSentence, ...]:
-        """The sentences that every role is shown; the quoted words if their sentences were not found."""
+        """The sentences shown to every role; the quoted words if their sentences were not found."""
         item = self.evidence
         return self.passage or (PassageSentence(item.chunk_id, item.start, item.end, item.quote),)
 
     @property
     def shown(self) -> str:
-        """All words of the source that any role was shown, for the checks of numbers and of copied text."""
+        """All words of the source shown to any role, for the checks of numbers and copied text."""
         return "\n".join(self.passages)
 
     @property
@@ -83,12 +83,12 @@ class EarlierSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Brief:
-    """What the briefs of sections and answers have in common.
+    """The common part of the briefs of sections and answers.
 
-    `queries` are those already answered (default and custom ones), `searches_left` the custom searches that the budget
-    still allows, `words` the requested length (with 0 that of an answer follows from the findings), `depth` how much is
-    said. `needs` are the planned needs with what was found for each; `library` is a line on the size of the library,
-    `preferences` what the author wants of every text.
+    `queries` are the completed searches, `searches_left` the custom searches that the budget still allows, `words` the
+    requested length (0: an answer's length follows from the findings), `depth` the level of detail. `needs` are the
+    planned needs with their evidence; `library` is a line on the library's size, `preferences` what the author wants in
+    every text.
     """
 
     sources: tuple[Source, ...]
@@ -105,14 +105,13 @@ class _Brief:
 class SectionBrief(_Brief):
     """The input of a planner or writer for a section.
 
-    `earlier` are the sections of the same paper that are already written, in the order of writing; None for a section
-    written separately.
+    `earlier` are the finished sections of the same paper, in the order of writing; None for a separate section.
     """
 
     kind: SectionKind
     experiment: Experiment
     earlier: tuple[EarlierSection, ...] | None = None
-    writable: ClassVar[bool] = True  # a writer is called for it
+    writable: ClassVar[bool] = True  # the writer is called
     word_for_word: ClassVar[bool] = True  # the user's citations may appear only in the user's own sentences
 
     @property
@@ -135,10 +134,10 @@ class Turn(TypedDict):
 class AnswerBrief(_Brief):
     """The input of a planner or writer for an answer.
 
-    `sources` are the evidence for this question, `recalled` what earlier answers of the conversation cited and this one
-    may cite again. `inventory` says whether the question asks for the papers of a kind, `tabled` whether a table stands
-    below the answer, `most_papers` how many an answer may cite, `answerable` whether some source is relevant enough to
-    base an answer on. With `feedback`, the last answer is to be revised.
+    `sources` are the evidence for this question, `recalled` evidence that earlier answers of the conversation cited.
+    `inventory` says whether the question asks for all papers of some kind, `tabled` whether a table follows the answer,
+    `most_papers` how many papers the answer may cite, `answerable` whether some source is relevant enough to answer
+    from. With `feedback`, the last answer is to be revised.
     """
 
     question: str
@@ -160,8 +159,8 @@ class AnswerBrief(_Brief):
 
     @property
     def experiment(self) -> Experiment:
-        """The user's own statements, which need no source: here the question alone."""
-        from ..experiment import Experiment  # its models take 30 ms, and a search needs none
+        """The user's own statements, which need no source: here only the question."""
+        from ..experiment import Experiment  # takes 30 ms, not needed for searches
 
         return Experiment.model_validate({"question": self.question})
 
@@ -171,7 +170,7 @@ class AnswerBrief(_Brief):
 
     @property
     def writable(self) -> bool:
-        """True if a writer is called for it: some source must be relevant to the question."""
+        """Whether the writer is called: some source must be relevant to the question."""
         return bool(self.citable) and self.answerable
 
 
@@ -185,8 +184,8 @@ Asks = Literal["finding", "number", "method", "contrary", "limit"]
 class Need:
     """One piece of information to look for; `id` is `N1`, `N2` ..., stable within a run.
 
-    `text` states it in one line, without numbers and verdicts of the user's own; `queries` are searches for it, worded
-    as a paper would; `asks` is the kind of statement that meets it.
+    `text` states it in one line, without the user's numbers and verdicts; `queries` are searches for it, worded as in a
+    paper; `asks` is the kind of statement that meets it.
     """
 
     id: str
@@ -196,13 +195,13 @@ class Need:
 
     @property
     def search(self) -> str:
-        """What the record of a search names: its queries on one line, or the need itself if they are parts of it."""
+        """The search as recorded: the queries on one line, or the need's text if they are parts of it."""
         said = set(_WORDS.findall(self.text))
         parts = all(said.issuperset(_WORDS.findall(query)) for query in self.queries)
         return self.text if parts else "; ".join(self.queries)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form held by graph state."""
+        """Convert to plain data for the graph's state."""
         return {**asdict(self), "queries": list(self.queries)}
 
     @classmethod
@@ -210,14 +209,14 @@ class Need:
         return cls(**{**record, "queries": tuple(record["queries"])})
 
 
-Status = Literal["met", "open", "in vain"]  # only a need that was searched for in vain may be called open by a text
+Status = Literal["met", "open", "in vain"]  # a text may call only needs "in vain" unanswered
 
 
 @dataclass(frozen=True, slots=True)
 class NeedCoverage:
     """The coverage of a need: the ids of its evidence, best first, and the number of papers they come from.
 
-    Also how often the need was searched for, and the agent's queries for it.
+    `searches` counts the searches for the need, `tried` are the agent's queries for it.
     """
 
     need: Need
@@ -230,16 +229,13 @@ class NeedCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """The purpose of reading passages: the question, or the section with its subject, and the needs derived from it.
-
-    `text` may be a claim rather than a question.
-    """
+    """The purpose of reading passages: a question, claim, or section with its subject, and the derived needs."""
 
     text: str
     needs: tuple[Need, ...]
 
     def named(self, ids: Sequence[str]) -> tuple[Need, ...]:
-        """The needs with these ids, in the order of the plan."""
+        """Return the needs with these ids, in the order of the plan."""
         return tuple(need for need in self.needs if need.id in ids)
 
 
@@ -249,13 +245,13 @@ QuestionKind = Literal["paper", "focused", "survey", "inventory", "remark"]
 
 @dataclass(frozen=True, slots=True)
 class NeedsPlan:
-    """What has to be known, and for a question, its kind if the planner named one."""
+    """The planned needs, and for a question its kind, if the planner named one."""
 
     needs: tuple[Need, ...]
     kind: QuestionKind | None = None
 
 
-# "indirect": said there, but of another paper's work; only claims of users' texts are judged so.
+# "indirect": stated there, but about another paper's work; used only for claims of users' texts.
 VerdictLabel = Literal[
     "supported", "partly", "unsupported", "contradicted", "indirect", "on-topic", "off-topic", "unjudged"
 ]
@@ -263,10 +259,10 @@ VerdictLabel = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PassageFinding:
-    """A statement that a passage makes for a need, and the words that carry it.
+    """A statement of a passage that serves a need, and the words that carry it.
 
-    `spans` are runs of words, `chunk.text[start:end]` each, in the order of the paper; `score` (0-1) is its relevance
-    to the need `need`; `vector_score` (0-1) is the cosine by which its window was found.
+    `spans` are runs of words, `chunk.text[start:end]` each, in reading order; `score` (0-1) is the relevance to the
+    need with the id `need`; `vector_score` (0-1) is the cosine by which its window was found.
     """
 
     paper: Paper
@@ -281,8 +277,8 @@ class PassageFinding:
 class Draft:
     """A section with markers such as `[E3]`.
 
-    `truncated` if the model was cut off at its output limit, `declined` if the text only names the evidence nearest to
-    a question that the sources do not answer. `notes` are for the user.
+    `truncated` if the model reached its output limit, `declined` if the text only names the nearest evidence because
+    the sources do not answer the question. `notes` are for the user.
     """
 
     text: str
@@ -295,8 +291,8 @@ class Draft:
 class CitedClaim:
     """A written sentence with its markers, and all sources that it cites, in the order of its markers.
 
-    `before` is the preceding sentence of the paragraph, or for the first one the heading; empty without either. One
-    that `opens` is the first of its paragraph.
+    `before` is the preceding sentence of the paragraph, else the heading, else empty; `opens` marks a paragraph's first
+    sentence.
     """
 
     sentence: str
@@ -329,8 +325,8 @@ class Verdict:
 
     The label applies to the whole sentence, judged against all its sources together, except that a contradicting source
     is labelled "contradicted". `adds` marks a source that adds nothing ("idle") or that contradicts. `spans` are the
-    deciding words of the source, in the order of the paper; `source.text[start:end]` are the first of them in the
-    evidence's own chunk. All are empty if there are none, as for "unsupported".
+    deciding words of the source, in reading order; `source.text[start:end]` are the first of them in the evidence's own
+    chunk. Without deciding words, as for "unsupported", these are empty.
     """
 
     label: VerdictLabel
@@ -366,10 +362,9 @@ class PaperCard:
 
 @dataclass(frozen=True, slots=True)
 class ScreenedPapers:
-    """What a screener made of `cards` cards: the keys of the papers that may bear on each need, the best first.
+    """The result of screening `cards` cards: for each need, the keys of papers that may bear on it, best first.
 
-    `near` are papers that come near but do not meet any need, with one line on why; `unread` those whose card got no
-    valid answer.
+    `near` are near misses, with the reason in one line; `unread` are papers whose card got no valid answer.
     """
 
     named: Mapping[str, tuple[str, ...]]
@@ -383,9 +378,9 @@ class ScreenedPapers:
         return tuple(dict.fromkeys(key for keys in self.named.values() for key in keys))
 
 
-# Plans at least one need before anything is searched, given titles in the library near to the question or section.
+# Plans at least one need before anything is searched, given titles in the library near the question or section.
 NeedsPlanner = Callable[[Brief, Sequence[str]], Awaitable[NeedsPlan]]
-# Rewrites a follow-up question so that it stands alone, as those of the turns do, the latest last.
+# Rewrites a follow-up question so that it stands alone, given earlier turns, the latest last.
 QuestionRewriter = Callable[[str, Sequence[Turn]], Awaitable[str]]
 # Summarizes a paper, given its text, for the `summaries` collection.
 PaperSummarizer = Callable[[Paper, str], Awaitable[str]]
@@ -403,14 +398,14 @@ class EvidenceReader(Protocol):
     """Reads windows of one paper for a purpose."""
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
-        """The relevant findings, best first; empty if there are none. `Findings` if some chunks were unreadable."""
+        """Return the relevant findings, best first; as `Findings` if some chunks were unreadable."""
 
 
 class Writer(Protocol):
     """Writes sections and answers from the evidence alone, citing only by marker; by itself it repairs nothing."""
 
     async def write(self, brief: Brief, listener: TextListener | None = None) -> Draft:
-        """The draft; `listener` receives it while it is written, if the writer streams."""
+        """Write the draft; `listener` receives it while it is written, if the writer streams."""
         ...
 
     async def repair(self, brief: Brief, draft: Draft, problems: Sequence[str]) -> Draft:
@@ -418,7 +413,7 @@ class Writer(Protocol):
         return draft
 
     async def repair_sentences(self, brief: Brief, failing: Sequence[FailingSentence]) -> list[str | None]:
-        """The replacement of each sentence: new text, "" to remove it, None to leave it unchanged."""
+        """Return the replacement of each sentence: new text, "" to remove it, None to leave it unchanged."""
         return [None for _ in failing]
 
 
@@ -426,10 +421,10 @@ class SupportJudge(Protocol):
     """Judges whether sources support the sentences that cite them."""
 
     async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
-        """For each claim, in order, one verdict per source, in the order of its sources."""
+        """Return for each claim one verdict per source, in the order of its sources."""
 
 
-# What an uncited sentence is: in need of a citation, the text's own, common knowledge, an opinion, or not a statement.
+# Kinds of uncited sentences: needs a citation, own work, common knowledge, opinion, or not a statement.
 UncitedKind = Literal["needs", "own", "common", "opinion", "other"]
 
 
@@ -437,7 +432,7 @@ class ClaimJudge(SupportJudge, Protocol):
     """Judges sentences of a user's text: those with citations by their passages, those without by kind."""
 
     async def classify(self, sentences: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
-        """For each sentence without a citation, in order, its kind; None where there was no valid answer."""
+        """Return the kind of each uncited sentence; None where there was no valid answer."""
         ...
 
 
@@ -449,8 +444,8 @@ COLUMN_KINDS: Final[tuple[ColumnKind, ...]] = get_args(ColumnKind)
 class TableColumn:
     """A column of an evidence table: what it holds for each study.
 
-    `asks` says it in a sentence, `unit` is the unit that all its numbers are converted to (empty: as printed),
-    `options` are the allowed values of a choice, `queries` are searches worded as a paper would word its contents.
+    `asks` says it in a sentence, `unit` is the unit to which numbers are converted (empty: as printed), `options` are
+    the allowed values of a choice, `queries` are searches worded as in a paper.
     """
 
     name: str
@@ -461,7 +456,7 @@ class TableColumn:
     queries: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form, as stored and as in the JSON of a table."""
+        """Convert to plain data, as stored and in the JSON of a table."""
         return {**asdict(self), "options": list(self.options), "queries": list(self.queries)}
 
     @classmethod
@@ -473,8 +468,8 @@ class TableColumn:
 class CellReading:
     """What a paper states for one column of one study: the value as printed, and the words it rests on.
 
-    `unit` and `condition` are empty where there are none; `formula` is set if the value is computed from printed
-    numbers. `spans` are runs of words, `chunk.text[start:end]` each, never empty.
+    `unit` and `condition` may be empty; `formula` is set if the value is computed from printed numbers. `spans` are
+    runs of words, `chunk.text[start:end]` each, at least one.
     """
 
     column: str
@@ -487,7 +482,7 @@ class CellReading:
 
 @dataclass(frozen=True, slots=True)
 class StudyReading:
-    """The cells of one study of a paper, unnamed if it is the only one; two readings of a column conflict."""
+    """The cells of one study of a paper, unnamed if it is the only one."""
 
     study: str
     cells: tuple[CellReading, ...]
@@ -495,7 +490,7 @@ class StudyReading:
 
 @dataclass(frozen=True, slots=True)
 class RowReading:
-    """What the passages of one paper say: whether it belongs in the table, why, and its studies."""
+    """The reading of one paper for a table: whether it belongs, why, and its studies."""
 
     belongs: bool
     reason: str

@@ -1,4 +1,4 @@
-"""The roles of one run: those that need no chat model, which `chat/chat_roles.py` replaces where one is configured."""
+"""The roles of one run: those without a chat model, which `chat/chat_roles.py` replaces where one is configured."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 class Roles:
     """The roles of one run.
 
-    `planner` searches further, `screener` reads cards, `claims` judges users' texts, `cells` fills evidence tables,
-    `stances` (the judge's model) those on claims; these are None without a chat model.
+    `planner` searches further, `screener` reads cards, `claims` judges users' texts, `cells` fills evidence tables, and
+    `stances` (with the judge's model) tables on claims; these are None without a chat model.
     """
 
     plan_needs: NeedsPlanner
@@ -73,7 +73,7 @@ class Roles:
 
 
 def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
-    """The roles; models are loaded on first use."""
+    """Create the roles without a chat model; bundled models are loaded on first use."""
     reranker = Reranker()
     scores = PassageScores(embedding, reranker)
     return Roles(
@@ -87,28 +87,28 @@ def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
     )
 
 
-# Tuned on one half of pairs of real papers and tested on the other (docs/benchmarks.md). One true pair in four is still
-# judged off-topic, so nothing is dropped or marked because of it.
+# Tuned on half of a set of pairs from real papers and tested on the other (docs/benchmarks.md). One true pair in four
+# is still judged off-topic, so nothing is dropped or marked because of it.
 ON_TOPIC: Final = 0.02
 
 
 def topic_score(reranker: Reranker, sentence: str, texts: Sequence[str]) -> float:
-    """How close a sentence is to a quote or to the passage around it, whichever is closer, 0-1; blocks."""
+    """Return how close a sentence is to the closest of the texts, 0-1; blocks."""
     return float(reranker.score(sentence, texts).max())
 
 
 class ExtractiveJudge:
     """Implements `SupportJudge` on the bundled cross-encoder.
 
-    The cross-encoder cannot tell a claim from its contradiction (it passed 20 of 22 contradicted ones), so only the
-    topic is judged, and the name of the verdict says so.
+    The cross-encoder cannot tell a claim from its contradiction (it passed 20 of 22 contradicted claims), so only the
+    topic is judged, as the verdicts' names say.
     """
 
     def __init__(self, reranker: Reranker) -> None:
         self._reranker = reranker
 
     async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
-        """`on-topic` or `off-topic` for each source of each claim separately."""
+        """Judge each source of each claim separately as `on-topic` or `off-topic`."""
 
         def compare(sentence: str, source: Source) -> Verdict:
             best = topic_score(self._reranker, sentence, [source.evidence.quote, source.text])
@@ -120,7 +120,7 @@ class ExtractiveJudge:
 
 
 async def first_sentences(words: int, paper: Paper, text: str) -> str:
-    """At most `words` words of the abstract or else the text, in whole sentences; the first is always kept."""
+    """Return at most `words` words of the abstract, else the text, in whole sentences; always the first sentence."""
     source = paper.abstract or text
     kept: list[str] = []
     count = 0
@@ -133,22 +133,22 @@ async def first_sentences(words: int, paper: Paper, text: str) -> str:
     return " ".join(kept)
 
 
-_COMPARED: Final = 4  # sentences per chunk: those that share most words with the need
+_COMPARED: Final = 4  # sentences per chunk, those that share the most words with the need
 _UNJUDGED: Final = 0.5  # score of a passage that no local model can judge; only its search rank is known
-_BESIDE: Final = 3.0  # log-odds that the second sentence of a chunk may be below the first to be listed too
+_BESIDE: Final = 3.0  # log-odds by which a chunk's second sentence may be below the first to be listed too
 _FAR: Final = EVEN - 4.0  # log-odds of passages that are never shown, so that their sentences need no scores
-_ANSWERS: Final = 0.5  # weight of the log-odds of a sentence that answers, beside those of its passage
+_ANSWERS: Final = 0.5  # weight of a sentence's log-odds, added to its passage's
 _STATED: Final = (0.0, 2.0)  # even odds of a sentence for a statement, and the slope there
 
 
 class ChunkReader:
-    """Implements `EvidenceReader`: reads each passage that was found by itself."""
+    """Implements `EvidenceReader`: reads each found passage separately."""
 
     def __init__(self, scores: PassageScores) -> None:
         self._scores = scores
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
-        """The findings in the chunks, best first."""
+        """Return the findings in the chunks, best first."""
         read = [
             self._findings(purpose, each, chunk) for each in windows for chunk in each.chunks if chunk.id in each.hits
         ]
@@ -159,12 +159,12 @@ class ChunkReader:
 
 
 class StatementReader(ChunkReader):
-    """Reads for sections: the sentence of each chunk that is nearest to each need by words."""
+    """Reads for sections: takes the sentence of each chunk that is nearest to each need."""
 
     async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
         topic, found = topic_of(purpose.needs), list[PassageFinding]()
         for need in purpose.named(window.needs) or purpose.needs[:1]:
-            if passages := _compared(need, chunk):
+            if passages := _sentences_to_compare(need, chunk):
                 texts = [(passage.text, chunk.category) for passage in passages]
                 odds = await self._scores.statements(need, topic, texts)
                 score = as_score(float(odds.max()) + CITED * is_cited(window.paper, need.text), *_STATED)
@@ -178,7 +178,7 @@ class QuestionReader(ChunkReader):
     async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
         needs = purpose.named(window.needs) or purpose.needs[:1]
         if not is_latin(purpose.text):  # the cross-encoder reads English only
-            passages = _compared(needs[0], chunk) if self._scores.multilingual else []
+            passages = _sentences_to_compare(needs[0], chunk) if self._scores.multilingual else []
             cosines = await self._scores.cosines([needs[0].text], [passage.text for passage in passages])
             nearest = [passages[int(cosines.argmax())]] if passages else []
             return [_finding(window, chunk, passage, _UNJUDGED, needs[0]) for passage in nearest]
@@ -186,7 +186,7 @@ class QuestionReader(ChunkReader):
         odds = [float((await self._scores.passages(need.text, [chunk.text], cosine))[0]) for need in needs]
         best = max(odds)
         need = needs[odds.index(best)]
-        passages = _compared(need, chunk)
+        passages = _sentences_to_compare(need, chunk)
         if not passages or best <= _FAR:
             return [_finding(window, chunk, passage, as_score(best), need) for passage in passages[:1]]
         said = await self._scores.sentences(need.text, [passage.text for passage in passages])
@@ -198,8 +198,8 @@ class QuestionReader(ChunkReader):
         ]
 
 
-def _compared(need: Need, chunk: Chunk) -> list[QuotablePassage]:
-    """The quotable sentences of a chunk that share the most words with a need."""
+def _sentences_to_compare(need: Need, chunk: Chunk) -> list[QuotablePassage]:
+    """Return the quotable sentences of a chunk that share the most words with a need."""
     passages = quotable_passages(chunk.text)
     return [passages[place] for place in rank_by_words(need.queries, [item.text for item in passages])[:_COMPARED]]
 

@@ -39,12 +39,12 @@ from ..roles.protocols import AnswerBrief, Brief, DecidingSpan, Draft, SectionBr
 from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.run_register import EditedSentence, KeptTurn, RunHead, RunRecord, UnknownRunError
-from .output_files import with_sources
+from .output_files import complete_section
 from .result_record import StoredRecord, complete_record, stored
 
 LONGEST_EDIT: Final = 4000  # characters
-_BULLET: Final = "\n- "  # of a list's item, which goes with its only sentence
-_ANSWER: Final = re.compile(r"(.+)\.(\d{1,6})")  # the id of an answer of a conversation
+_BULLET: Final = "\n- "  # removed with a list item's only sentence
+_ANSWER: Final = re.compile(r"(.+)\.(\d{1,6})")  # the id of an answer in a conversation
 
 
 class NotEditableError(InputError):
@@ -53,8 +53,10 @@ class NotEditableError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class EditedSection:
-    """A section's text with edits: the span of each edited sentence by its position, below 0 if it was imported, and
-    the sentences with markers whose citation the user `typed` and must therefore stay in place."""
+    """A section's text with edits, and the spans of edited sentences by position (below 0 if imported).
+
+    `typed` are the sentences, with markers, whose citation the user typed; it must stay where it is.
+    """
 
     text: str
     spans: Mapping[int, tuple[int, int]]
@@ -86,10 +88,10 @@ class EditableSection:
         ]
 
     def marked(self, words: str, place: int, *, sure: bool, count: int = 1) -> tuple[str, list[str]]:
-        """The user's words with markers, and their sentences if the user typed a citation in them.
+        """Return the user's words with markers, and their sentences if the user typed a citation in them.
 
-        `place` is the index of the old sentence, of which there are `count`; if it is not `sure`, its markers are kept
-        only where the citation is shown at the end of a later sentence.
+        The words replace `count` sentences from the index `place`. If that is not `sure`, markers are kept only where
+        the citation is shown at the end of a later sentence.
         """
         old = slice(place, place + count) if 0 <= place < len(self.sentences) else slice(0)
         original = " ".join(sentence.text for sentence in self.sentences[old])
@@ -104,14 +106,14 @@ class EditableSection:
         return marked, [item.text for item in sentences(marked)] if typed else []
 
     def marked_edit(self, edit: EditedSentence, place: int) -> tuple[str, list[str]]:
-        """As `marked`, for a stored edit; one that was accepted from an update has its markers already."""
+        """As `marked`, for a stored edit; an edit accepted from an update already has its markers."""
         known = str(edit.checked.get("marked", ""))
         if not known:
             return self.marked(edit.text, place, sure=True)
         return known, [item.text for item in sentences(known)] if edit.checked.get("placed", True) else []
 
     def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
-        """The section with these edits."""
+        """Apply edits to the section."""
         brought = self.imported
         text = brought.text if brought else self.record["with_markers"]
         typed = list[str](brought.checked.get("typed", ()) if brought else ())
@@ -138,15 +140,15 @@ class EditableSection:
         return EditedSection(text, spans, frozenset(typed))
 
     def current(self, position: int) -> str:
-        """The sentence with markers as it is now; empty if an import took it out."""
+        """Return the current sentence with markers; empty if an import removed it."""
         if (edit := self.edits.get(position)) and self._is_later(edit):
             return self.marked_edit(edit, position - self.first)[0]
         return self.before_edits(position)
 
     def positions(self, now: EditableSection) -> list[int | None]:
-        """For each sentence of the section as it is `now`, the position of the run's sentence in whose place it stands.
+        """For each sentence of `now`, the current section, find the position of the run's sentence that it replaces.
 
-        None for one that only an imported text has.
+        None for a sentence that only an imported text has.
         """
         places: dict[str, list[int | None]] = {}
         for position in range(self.first, self.first + len(self.sentences)):
@@ -155,17 +157,17 @@ class EditableSection:
         return [(places.get(sentence.text) or [None]).pop(0) for sentence in now.sentences]
 
     def _is_later(self, edit: EditedSentence) -> bool:
-        """Whether an edit is later than the import, which has all earlier ones."""
+        """Whether an edit was made after the import, which includes all earlier edits."""
         return self.imported is None or edit.updated_at > self.imported.updated_at
 
     def before_edits(self, position: int) -> str:
-        """The sentence with markers as the run wrote it, or as it was imported."""
+        """Return the sentence with markers as the run wrote it, or as imported."""
         if self.imported is None:
             return self.sentences[position - self.first].text
         return str(self.imported.checked.get("sentences", {}).get(str(position), ""))
 
     def _span(self, position: int) -> tuple[int, int]:
-        """The place of a sentence before later edits; the end of the text if an import took it out."""
+        """The span of a sentence before later edits; the end of the text if an import removed it."""
         if self.imported is None:
             old = self.sentences[position - self.first]
             return old.start, old.end
@@ -182,15 +184,15 @@ class EditableSection:
         return render_text(text, sources, style, before=before, verdicts=verdicts, typed=typed)
 
     def shown(self) -> list[str]:
-        """The sentences as readers see them, without marks for failed checks."""
+        """Return the sentences as readers see them, without marks for failed checks."""
         return [self.rendered.text[sentence.start : sentence.end] for sentence in self.rendered.sentences]
 
     def places(self) -> list[tuple[int, int]]:
-        """Each sentence's span in the record's text, which includes marks."""
+        """Return each sentence's span in the record's text, which includes marks."""
         text, start = self.record["text"], 0
         places: list[tuple[int, int]] = []
         for words in self.shown():
-            start, end = _place(text, words, start)
+            start, end = _find_span(text, words, start)
             places.append((start, end))
             start = end
         return places
@@ -206,7 +208,7 @@ class EditableText:
 
     @property
     def edits(self) -> list[EditedSentence]:
-        """All edits in text order, that of an imported section before those of its sentences."""
+        """All edits in text order; a section's import comes before the edits of its sentences."""
         return [
             edit
             for section in self.sections
@@ -216,17 +218,17 @@ class EditableText:
 
     @property
     def payer(self) -> str:
-        """The id of the run or conversation that pays for its checks."""
+        """The id of the run or conversation to which checks are billed."""
         return self.run.thread_id.partition(".")[0]
 
     def brief(self, section: EditableSection, sources: Sequence[Source]) -> Brief:
-        """What the writer of a section, or of the answer, was to write."""
+        """Rebuild the writer's brief for a section, or for the answer."""
         if section.kind == "answer":
             return AnswerBrief(question=section.record["question"], sources=tuple(sources))
         return SectionBrief(kind=section.kind, experiment=self.experiment, sources=tuple(sources))
 
     def as_now(self, record: Mapping[str, Any]) -> EditableText:
-        """The user's version as a text without edits; `record` is that of the version."""
+        """Return the user's version as a text without edits; `record` is the record of that version."""
         parts = record.get("sections") or [record]
         sections = [
             section
@@ -237,17 +239,17 @@ class EditableText:
         return replace(self, sections=tuple(sections))
 
     def section_at(self, position: int) -> EditableSection:
-        """The section with the sentence at a position; raises `NotEditableError`."""
+        """Return the section with the sentence at a position; raises `NotEditableError`."""
         total = sum(len(section.sentences) for section in self.sections)
         if not 0 <= position < total:
             raise NotEditableError(
-                f"position: the text has {counted(total, 'sentence')}, counted from 0, and none at {position}."
+                f"position: there is no sentence {position}; the text has {counted(total, 'sentence')}, counted from 0."
             )
         return next(item for item in reversed(self.sections) if item.first <= position)
 
 
 def find_text(home: Home, text_id: str) -> RunRecord:
-    """The run with this id, or the answer `CONVERSATION.NUMBER` of a conversation as if a run had written it; blocks.
+    """Find the run with this id, or the answer `CONVERSATION.NUMBER` in the form of a run; blocks.
 
     Raises `UnknownRunError` and `UnknownConversationError`.
     """
@@ -261,14 +263,14 @@ def find_text(home: Home, text_id: str) -> RunRecord:
 
 
 def answer_as_run(thread_id: str, turn: KeptTurn) -> RunRecord:
-    """An answer of a conversation in the form of a finished run."""
+    """Convert an answer of a conversation to the form of a finished run."""
     version, at = turn.record["report"]["library_version"], turn.answered_at
     head = RunHead(f"{thread_id}.{turn.number}", "research", turn.asked, "finished", "", version, False, at, at)
     return RunRecord(**asdict(head), fingerprint="", request={}, result=turn.record)
 
 
 def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableText:
-    """A finished run's text with the user's edits; raises `NotEditableError` for an unfinished run."""
+    """Return a finished run's text with the user's edits; raises `NotEditableError` for an unfinished run."""
     if run.status != "finished" or run.result is None:
         raise NotEditableError(f"Run {run.thread_id} is not finished.", help="Resume it first.")
     sections = cited_sections(run, edits)
@@ -277,7 +279,7 @@ def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableTe
 
 
 def cited_sections(run: RunRecord, edits: Sequence[EditedSentence]) -> tuple[EditableSection, ...]:
-    """The sections of a finished text, of which an answer has one, with the user's edits."""
+    """Return the sections of a finished text (an answer has one) with the user's edits."""
     whole: Any = run.result
     sections: list[EditableSection] = []
     first = 0
@@ -295,9 +297,9 @@ def cited_sections(run: RunRecord, edits: Sequence[EditedSentence]) -> tuple[Edi
     return tuple(sections)
 
 
-def _place(text: str, words: str, start: int) -> tuple[int, int]:
+def _find_span(text: str, words: str, start: int) -> tuple[int, int]:
     """Find `words` in `text` from `start` on, allowing marks between them."""
-    found = text.find(words[:_BEGINNING], start)  # behind the sign of a list or heading
+    found = text.find(words[:_BEGINNING], start)  # after the markup of a list or heading
     start = found if found >= 0 else start + len(text[start:]) - len(text[start:].lstrip())
     at, done = start, 0
     while done < len(words) and at < len(text):
@@ -309,19 +311,19 @@ def _place(text: str, words: str, start: int) -> tuple[int, int]:
     return start, at
 
 
-_BEGINNING: Final = 12  # characters of a sentence, in which no mark stands
-_NEVER_JUDGED: Final = Verdict("unjudged")  # no reason: the run had no judge
+_BEGINNING: Final = 12  # initial characters of a sentence, which contain no mark
+_NEVER_JUDGED: Final = Verdict("unjudged")  # without a reason: the run had no judge
 
 
 def answer_as_shown(thread_id: str, turn: KeptTurn, session: Session) -> StoredRecord:
-    """The record of a conversation's answer with the user's edits; blocks."""
+    """Return the record of a conversation's answer with the user's edits; blocks."""
     run = answer_as_run(thread_id, turn)
     text = editable_text(run, session.home.runs().edits(run.thread_id))
     return edited_record(text, session)
 
 
 def edited_record(text: EditableText, session: Session, csl: str | None = None) -> StoredRecord:
-    """The record of the user's version, optionally in another CSL style; the stored one stays. Blocks."""
+    """Return the record of the user's version, optionally in another CSL style; stores nothing. Blocks."""
     original = stored(text.run.result or {})
     if not text.edits and not csl:
         return original
@@ -350,11 +352,11 @@ def edited_record(text: EditableText, session: Session, csl: str | None = None) 
         result = page_record(pages[0])
     before = original["report"]
     values = {"evidence": evidence, "queries": before["searches"]}
-    own = {name: original[name] for name in _OF_THE_RUN if name in original}
+    own = {name: original[name] for name in _UNCHANGED if name in original}
     return complete_record(result, values, session.library, before["title"], before["library_version"], **own)
 
 
-_OF_THE_RUN: Final = ("thread_id", "usage", "asked", "answered", "outcome", "steering")  # what no edit changes
+_UNCHANGED: Final = ("thread_id", "usage", "asked", "answered", "outcome", "steering")  # fields that edits keep
 
 
 def _finish_section(section: EditableSection, text: EditableText, library: Library) -> FinishedText:
@@ -370,9 +372,9 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
         experiment=text.experiment,
         known_keys=[paper.key for paper in library.papers()],
     )
-    settled = {"one-sided"}  # which papers are cited how often was chosen in the run, and is reported there
+    settled = {"one-sided"}  # reported with the run itself
     if section.record["with_markers"].rstrip().endswith(edited.text.rstrip().rpartition("\n")[2]):
-        settled.add("truncated")  # the run's own end, such as a list of passages
+        settled.add("truncated")  # the run's text ended so, such as with a list of passages
     result = stored(text.run.result or {})
     search = None
     if "route" in result:
@@ -395,7 +397,7 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
 
 
 def quote_findings(edited: EditedSection, sources: Sequence[Source], library: Library) -> list[Finding]:
-    """Quotations in edited sentences that none of the sentence's papers has word for word; blocks."""
+    """Find quotations in edited sentences that no cited paper contains word for word; blocks."""
     found: list[Finding] = []
     for item in sentences(edited.text):
         if any(item.start < end and item.end > start for start, end in edited.spans.values()):
@@ -409,7 +411,7 @@ def quote_findings(edited: EditedSection, sources: Sequence[Source], library: Li
 
 
 def section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
-    """Verdicts on the run's sentences from its record, plus those on checked edits."""
+    """Return the verdicts on the run's sentences from its record, and on checked edits."""
     found: dict[PairKey, Verdict] = {}
     for sentence, own in zip(section.sentences, section.citations(), strict=True):
         for citation in own:
@@ -424,7 +426,9 @@ def section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
 
 
 def section_of_paper(run: RunRecord, section: str) -> RunRecord:
-    """A finished paper's run as if it had written only this section; any other run, and the paper itself, unchanged."""
+    """Reduce a paper's run to one of its sections; other runs, and the whole paper, are returned unchanged."""
     paper = stored(run.result or {})
     found = next((item for item in paper.get("sections") or () if item["section"] == section), None)
-    return run if found is None else replace(run, section=section, result=dict(with_sources(found, paper["report"])))
+    return (
+        run if found is None else replace(run, section=section, result=dict(complete_section(found, paper["report"])))
+    )

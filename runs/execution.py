@@ -20,7 +20,7 @@ from ..experiment import PLOT_FILE
 from ..graph.conversation_graph import TurnKind, conversation_graph
 from ..graph.graphs import paper_graph, research_graph, section_graph
 from ..graph.nodes.ask import check_answer
-from ..graph.nodes.finish import render_record, rendered_paper
+from ..graph.nodes.finish import render_paper_record, render_record
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..models.journal.budget import BudgetReachedError
@@ -30,7 +30,7 @@ from ..stores.home import Home
 from ..stores.run_register import PLOT_SET, ConversationEntry, ConversationRegister, RunRecord, RunRegister
 from ..stores.tables import own_id
 from ..tools.scope import plain_question
-from .result_record import ResultRecord, StoredRecord, complete_record, stored, with_notices
+from .result_record import ResultRecord, StoredRecord, add_status_warnings, complete_record, stored
 from .run_requests import FOREIGN_SCRIPT, OnNotice, RunRequest, foreign_script
 
 if TYPE_CHECKING:
@@ -79,14 +79,14 @@ async def run_request(
     on_notice: OnNotice = ignore,
     answer: object = None,
 ) -> RunResult[StoredRecord]:
-    """Run or resume a request, or return its finished result; `answer` is for the question that the run waits with.
+    """Run or resume a request, or return its finished result; `answer` answers the question the run is waiting on.
 
     Raises `InputError` before storing anything, `WaitingError` if the run asks a person, `PausedError` if it can be
-    resumed, `AnswerError` or `AnsweredError` for an answer that is not taken, and other `CiteloomError`s for failures
-    that a retry cannot fix.
+    resumed, `AnswerError` or `AnsweredError` for a refused answer, and other `CiteloomError`s for failures that a retry
+    cannot fix.
     """
-    if request.thread_id is None:  # a resumed run has the preferences that it began with
-        session = await session.with_memory()
+    if request.thread_id is None:  # a resumed run keeps the preferences that it started with
+        session = await session.add_memory()
     await request.require_valid(session, on_notice)
     style_file(session.settings.csl)  # before anything is paid for
     await session.require_papers()
@@ -103,7 +103,7 @@ async def run_request(
             if run.status == "finished" and run.result is not None:
                 if answer is not None:
                     raise AnsweredError(f"Run {run.thread_id} asks nothing: it is finished.")
-                return await _finished_earlier(run, session, saver)
+                return await _rerender_finished(run, session, saver)
             with session.run(run.thread_id, fresh=run.fresh):
                 return await _advance(request, run, session, register, saver, on_event, on_notice, answer)
 
@@ -121,8 +121,8 @@ def begin_run(request: RunRequest, session: Session, register: RunRegister, on_n
     before = register.latest_about(question)
     if before is not None and before.library_version != version:
         on_notice(
-            f"The library changed since run {before.thread_id}: this is a new run; answers on unchanged passages "
-            "are reused from the journal."
+            f"The library has changed since run {before.thread_id}, so this is a new run; answers on unchanged "
+            "passages are reused from the journal."
         )
     records = session.library.records()
     hashes = {key: record.paper.content_hash for key, record in records.items()}
@@ -152,7 +152,7 @@ async def _advance(
     graph = compile_graph(request.kind, saver)
     config: Any = {"configurable": {"thread_id": run.thread_id}}
     state = await graph.aget_state(config)
-    # Checkpoints that are older than the entry in the register are of a run whose entry was lost.
+    # Checkpoints older than the entry in the register belong to a run whose entry was lost.
     earlier = bool(state.created_at) and datetime.fromisoformat(state.created_at).timestamp() < run.started_at
     if earlier and run.fresh:
         await session.journal.forget(run.thread_id)
@@ -185,19 +185,19 @@ async def _advance(
     return RunResult(record, finished_earlier=earlier)
 
 
-async def valid_answer(given: object, state: Any, run: RunRecord, session: Session) -> PersonAnswer:
-    """The answer to the question that a run waits with; raises `AnswerError` or `AnsweredError`."""
+async def validate_answer(given: object, state: Any, run: RunRecord, session: Session) -> PersonAnswer:
+    """Validate an answer to the question a run is waiting on; raises `AnswerError` or `AnsweredError`."""
     if not state.interrupts:
         raise AnsweredError(f"Run {run.thread_id} asks nothing now.")
     asked = state.interrupts[0]
     if isinstance(given, Mapping) and given.get("question") not in (None, "", asked.id):
-        raise AnsweredError(f"Run {run.thread_id} asks something else by now: this question was answered.")
+        raise AnsweredError(f"Run {run.thread_id} asks something else now: this question was already answered.")
     return await check_answer(state.values, asked.value["citeloom"], given, session)
 
 
 async def _take_answer(given: object, state: Any, run: RunRecord, session: Session, register: RunRegister) -> Any:
-    """The command that resumes with a valid answer; raises `BudgetReachedError` if a budget is not raised."""
-    answer = await valid_answer(given, state, run, session)
+    """Return the command that resumes with a valid answer; raises `BudgetReachedError` if a budget is not raised."""
+    answer = await validate_answer(given, state, run, session)
     asked = state.interrupts[0]
     if answer.type == "ignore":
         said, limit = asked.value["citeloom"]["summary"], asked.value["citeloom"]["fields"][0]
@@ -208,15 +208,15 @@ async def _take_answer(given: object, state: Any, run: RunRecord, session: Sessi
 
 
 def compile_graph(kind: str, saver: Checkpoints) -> Any:
-    """The graph for a kind of run, with its checkpoints; building it anew would be the slowest step of a short run."""
+    """Return a copy of the graph for a kind of run, with checkpoints; building a new one would be slow."""
     return _GRAPHS.get(kind, section_graph)().copy({"checkpointer": saver})
 
 
 def can_resume(state: Any) -> bool:
     """Whether a graph continues from this state without input.
 
-    If a step's output is stored but the following checkpoint is not, the step is in `tasks`, not in `next`. If it was
-    cancelled at that moment, it also has an error, and LangGraph would end there.
+    A step whose output is stored without the following checkpoint is in `tasks`, not in `next`. If it was cancelled at
+    that moment, it also has an error, at which LangGraph would end.
     """
     return bool(state.next) or bool(state.tasks and not any(task.error for task in state.tasks))
 
@@ -224,7 +224,7 @@ def can_resume(state: Any) -> bool:
 async def _note_stop(
     error: BaseException, run: RunRecord, session: Session, register: RunRegister, saver: Checkpoints
 ) -> None:
-    """Record why a run stopped; a run rejected before its first answer is removed."""
+    """Record why a run stopped; remove a run that was rejected before its first answer."""
     usage = await session.usage(run.thread_id)
     if isinstance(error, InputError) and not usage["llm_calls"]:
         await _forget(run.thread_id, session.home, session.journal, saver)
@@ -236,8 +236,8 @@ async def _note_stop(
     await asyncio.to_thread(register.mark, run.thread_id, "paused" if paused else "failed", detail=detail)
 
 
-async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints) -> RunResult[StoredRecord]:
-    """The stored result, rendered again without model calls if the citation style or `strict` changed."""
+async def _rerender_finished(run: RunRecord, session: Session, saver: Checkpoints) -> RunResult[StoredRecord]:
+    """Return the stored result, rendered again without model calls if the citation style or `strict` changed."""
     record = stored(run.result or {})
     settings = session.settings
     style = session.answer_style if run.section == "research" else settings.cite_style
@@ -245,30 +245,28 @@ async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints
     if any(record.get(name) != value for name, value in asked.items()):
         graph = compile_graph(run.section, saver)
         values: Any = (await graph.aget_state({"configurable": {"thread_id": run.thread_id}})).values
-        # The finished text stays; later retractions become warnings.
+        # The finished text keeps its citations; later retractions become warnings.
         as_finished = session.with_settings(cite_retracted=True)
-        again = await (rendered_paper if run.section == "paper" else render_record)(values, as_finished)
+        again = await (render_paper_record if run.section == "paper" else render_record)(values, as_finished)
         record = await _complete(again, values, run, session)
-    return RunResult(await asyncio.to_thread(with_notices, record, session), finished_earlier=True)
+    return RunResult(await asyncio.to_thread(add_status_warnings, record, session), finished_earlier=True)
 
 
 async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session: Session) -> StoredRecord:
-    """The record to store. Passages are added only here, to keep texts out of the graph's checkpoints."""
+    """Complete the record to store; passages are added only here, to keep them out of the checkpoints."""
     own = {"thread_id": run.thread_id, "usage": await session.usage(run.thread_id)}
 
     def complete() -> StoredRecord:
         record = complete_record(result, values, session.library, run.title, run.library_version, **own)
-        return with_notices(record, session)
+        return add_status_warnings(record, session)
 
     return await asyncio.to_thread(complete)
 
 
 async def delete_run(home: Home, thread_id: str) -> RunRecord:
-    """Delete a run with its checkpoints, call counts, jobs and plots, unless other runs use these.
+    """Delete a run with its checkpoints, call counts, jobs, and plots that no other run uses.
 
-    The journal keeps the paid answers.
-
-    Raises `UnknownRunError`, and `RunUnderWayError` while a process runs it.
+    The journal keeps the paid answers. Raises `UnknownRunError`, and `RunUnderWayError` while a process runs it.
     """
     register = await asyncio.to_thread(home.runs)
     run = await asyncio.to_thread(register.get, thread_id)
@@ -278,7 +276,7 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
 
 
 async def _delete(home: Home, thread_id: str, what: str, delete: Callable[[str], None]) -> None:
-    """Delete a run or conversation, named by `what`, and its job; raises `RunUnderWayError` while a process runs it."""
+    """Delete a run or conversation (`what` names it in errors); raises `RunUnderWayError` while a process runs it."""
 
     def refuse(_: str) -> None:
         raise RunUnderWayError(f"{what} {thread_id} is in progress in another process.")
@@ -300,14 +298,14 @@ def _delete_plots(run: RunRecord, home: Home) -> None:
 
 
 async def _forget(thread_id: str, home: Home, journal: Journal, saver: Checkpoints) -> None:
-    """Remove a run or a conversation from all stores but its register, the last, so that this can be repeated."""
+    """Remove a run or conversation from all stores but its register, which comes last so that this can be repeated."""
     await saver.adelete_thread(thread_id)
     owned = await asyncio.to_thread(home.runs().has_owner, thread_id)
-    await journal.forget(thread_id, spending=not owned)  # which counts for a person's budget
+    await journal.forget(thread_id, spending=not owned)  # spending of an owned run counts towards its owner's budget
 
 
 async def run_state(home: Home, thread_id: str) -> Any:
-    """A run's latest checkpoint: its `values`, and in `interrupts` the question that it waits with."""
+    """Load a run's latest checkpoint: `values`, and in `interrupts` the question it is waiting on."""
     run = await asyncio.to_thread((await asyncio.to_thread(home.runs)).get, thread_id)
     async with home.open_checkpoints() as saver:
         config: Any = {"configurable": {"thread_id": run.thread_id}}
@@ -324,13 +322,13 @@ class TurnRequest:
 
     asked: str
     kind: TurnKind = "follow-up"
-    number: int | None = None  # its number, if known, so that a finished turn is not repeated
-    papers: tuple[str, ...] = ()  # keys of the only papers to look into
+    number: int | None = None  # if given, a finished turn with this number is not repeated
+    papers: tuple[str, ...] = ()  # keys of papers to search within
 
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """A finished turn: its number from 1, and the answer's JSON record without files."""
+    """A finished turn: its number, from 1, and the answer's JSON record without files."""
 
     number: int
     record: StoredRecord
@@ -339,14 +337,14 @@ class TurnResult:
 async def take_turn(
     thread_id: str, request: TurnRequest, session: Session, *, on_event: OnEvent = ignore, on_notice: OnNotice = ignore
 ) -> TurnResult:
-    """Run the next turn of a conversation, or resume the interrupted one if its question is repeated.
+    """Run the next turn of a conversation, or resume the interrupted turn if its question is repeated.
 
-    Another question abandons the interrupted turn; its model calls stay in the journal. Raises `QuestionError` or
+    A different question abandons the interrupted turn; its model calls stay in the journal. Raises `QuestionError` or
     another `InputError`, `PausedError` if the turn can be resumed, and other `CiteloomError`s for failures that a
     retry cannot fix.
     """
-    session = session.with_settings(interrupts=[])  # nobody is asked in a conversation
-    session = await session.with_memory()
+    session = session.with_settings(interrupts=[])  # conversations never stop to ask
+    session = await session.add_memory()
     asked = plain_question(request.asked)
     if foreign_script(asked, session):
         on_notice(f"Note: {FOREIGN_SCRIPT}")
@@ -363,7 +361,7 @@ async def take_turn(
             # The process may have been killed after finishing the last turn, before registering or reporting it.
             last = await asyncio.to_thread(register.last_turn, thread_id)
             if last is None or last.number < len(past):
-                await _keep(thread_id, state.values, dict.fromkeys(_COUNTS, 0), session, register)
+                await _store_turn(thread_id, state.values, dict.fromkeys(_COUNTS, 0), session, register)
         turns = [] if request.number is None else await asyncio.to_thread(register.turns, thread_id)
         for turn in turns:
             if (turn.number, turn.asked) == (request.number, asked):
@@ -380,13 +378,13 @@ async def take_turn(
                 on_event(event)
         values: Any = (await graph.aget_state(config)).values
         usage = spent_since(before, await session.usage(thread_id))
-        kept = await _keep(thread_id, values, usage, session, register)
+        kept = await _store_turn(thread_id, values, usage, session, register)
         await saver.keep_latest(thread_id)
     return kept
 
 
 async def paused_turn(thread_id: str, home: Home) -> TurnRequest | None:
-    """The conversation's unfinished turn, if any."""
+    """Return the conversation's unfinished turn, if any."""
     async with home.open_checkpoints() as saver:
         graph = compile_graph("conversation", saver)
         return _pending(await graph.aget_state({"configurable": {"thread_id": thread_id}}))
@@ -399,7 +397,7 @@ def _pending(state: Any) -> TurnRequest | None:
     return TurnRequest(values["asked"], values["turn_kind"], papers=tuple(values.get("papers") or ()))
 
 
-async def _keep(
+async def _store_turn(
     thread_id: str, values: Any, usage: Mapping[str, Any], session: Session, register: ConversationRegister
 ) -> TurnResult:
     """Store a finished turn; passages are added here, to keep them out of the checkpoints."""
@@ -409,7 +407,9 @@ async def _keep(
 
     def keep() -> TurnResult:
         own = {"asked": asked, "thread_id": thread_id, "usage": usage}
-        record = with_notices(complete_record(result, shown, library, question, library.version(), **own), session)
+        record = add_status_warnings(
+            complete_record(result, shown, library, question, library.version(), **own), session
+        )
         register.keep(thread_id, len(past), asked, question, dict(record))
         return TurnResult(len(past), record)
 
@@ -417,7 +417,10 @@ async def _keep(
 
 
 async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
-    """Delete all of a conversation but journaled answers; raises `UnknownConversationError` and `RunUnderWayError`."""
+    """Delete a conversation; the journal keeps its answers.
+
+    Raises `UnknownConversationError` and `RunUnderWayError`.
+    """
     register = await asyncio.to_thread(home.conversations)
     entry = await asyncio.to_thread(register.get, thread_id)
     await _delete(home, entry.thread_id, "Conversation", register.delete)
@@ -431,7 +434,7 @@ async def delete_expired(home: Home, days: int, but: str = "") -> list[Conversat
 
 
 async def expired_conversations(home: Home, days: int) -> list[ConversationEntry]:
-    """Conversations idle for more than `days`, except those in progress."""
+    """Find conversations idle for more than `days`, except those in progress."""
     register = await asyncio.to_thread(home.conversations)
     old = time.time() - days * _DAY
     entries = await asyncio.to_thread(register.all)

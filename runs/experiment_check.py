@@ -1,4 +1,4 @@
-"""Checks an experiment before use: wrong fields, fields that sections lack, and its size."""
+"""Checks an experiment before use: invalid fields, missing fields, and its size."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from ..experiment import (
 )
 
 _LIMITS: Final = CallLimits(seconds=20.0, memory=1 << 30)
-_HELP: Final = "Leave out what the paper does not need, such as a complete log."
+_HELP: Final = "Leave out anything that the paper does not need, such as a complete log."
 
 
 class FieldProblem(TypedDict):
-    """What is wrong with one field of a request; an empty `field` means the whole."""
+    """A problem of one field of a request; an empty `field` means the whole request."""
 
     field: str
     message: str
 
 
 class ExperimentReport(TypedDict):
-    """What is wrong with an experiment.
+    """The problems of an experiment.
 
-    `problems` block every section; `missing` lists, for each section, the groups of fields of which one is needed.
+    `problems` block every section; `missing` lists, for each section, groups of fields that each need one given field.
     """
 
     problems: list[FieldProblem]
@@ -52,7 +52,7 @@ def check_experiment(
     with_plots: Callable[[Experiment], Experiment] = lambda experiment: experiment,
     left_out: Sequence[UnusableField] = (),
 ) -> ExperimentReport:
-    """Check an `exp.json`; `with_plots` finds its images, `left_out` are problems of fields no longer in `data`."""
+    """Check an `exp.json`; `with_plots` finds its images, `left_out` are problems of fields removed from `data`."""
     try:
         experiment = with_plots(parse_experiment(data, left_out=left_out))
     except InputError as error:
@@ -73,20 +73,20 @@ def check_experiment(
 def shorten_body(body: bytes) -> tuple[bytes, list[UnusableField]]:
     """Shorten the `experiment` in a JSON request, in a separate process; blocks.
 
-    Unusable fields are left out and returned with their problems. Raises `ExperimentError` if it is no experiment.
+    Unusable fields are left out and returned with their problems. Raises `ExperimentError` if it is not an experiment.
     """
     try:
-        result = sandboxed(shortened_body, _LIMITS, body.decode("utf-8", "surrogateescape"))
+        result = sandboxed(shorten_body_here, _LIMITS, body.decode("utf-8", "surrogateescape"))
     except SandboxError as error:
-        raise ExperimentError(f"experiment: cannot be read: reading it {error}.", help=_HELP) from None
+        raise ExperimentError(f"experiment: cannot be read ({error}).", help=_HELP) from None
     if "refused" in result:
         raise ExperimentError(**result["refused"])
     left_out = [UnusableField(**problem) for problem in result["left_out"]]
     return str(result["body"]).encode("utf-8", "surrogateescape"), left_out
 
 
-def shortened_body(body: str) -> dict[str, Any]:
-    """Shorten the experiment in `body`, or say why it is `refused`; returns anything but JSON unchanged."""
+def shorten_body_here(body: str) -> dict[str, Any]:
+    """Shorten the experiment in `body`, or return why it is `refused`; other content is returned unchanged."""
     try:
         content = json.loads(body)
         data, left_out = content["experiment"], list[UnusableField]()

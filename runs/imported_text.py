@@ -1,8 +1,8 @@
-"""Takes back a text that was exported and edited elsewhere: what became of each sentence, and the section with markers.
+"""Imports a text that was exported and edited elsewhere: the state of each sentence, and sections with markers.
 
-A sentence is kept (its words and citations are the run's), edited, moved, split, merged, new or gone. Every word of the
-imported text is in the section that is made of it; citations are found by their field, else by key, number, or the
-authors and year that name one cited paper.
+A sentence is kept (its words and citations are the run's), edited, moved, split, merged, new or gone. The resulting
+sections contain every imported word; citations are recognised by their field, else by key, number, or authors and year
+that identify one cited paper.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ..text.words import close_gaps
 from .edited_text import EditableSection, EditableText, NotEditableError, editable_text, edited_record
 from .result_record import StoredRecord, stored
 
-_ALIKE: Final = 0.6  # share of words in common
+_ALIKE: Final = 0.6  # minimum share of common words
 _WORD: Final = re.compile(r"[^\W_]+")
 _BRACKET: Final = re.compile(r"\(([^()]{4,300})\)")
 _PREFIXED: Final = re.compile(
@@ -59,7 +59,7 @@ _FIELD_ID: Final = re.compile(r"(?:E[1-9]\d{0,5}-)+\d+")
 
 
 class ImportedSentence(TypedDict):
-    """A sentence: its state, the text now (empty if it is gone) and in the run, and the keys that it cites."""
+    """A sentence: its state, its text now (empty if gone) and in the run, and the keys that it cites."""
 
     state: str
     section: str
@@ -70,10 +70,10 @@ class ImportedSentence(TypedDict):
 
 @dataclass
 class ImportedSection:
-    """A section as it came back, with `fields` for citations; `unknown` are those that no evidence stands for.
+    """An imported section with its citation `fields`; `unknown` are citations without evidence.
 
-    `now` has the sentences of the run that are still there, with markers, by position; `reverted` are those which the
-    user had edited and which the document has as the run wrote them.
+    `now` has the run's remaining sentences, with markers, by position; `reverted` are sentences that the user had
+    edited but that are again as the run wrote them.
     """
 
     section: EditableSection
@@ -84,47 +84,47 @@ class ImportedSection:
     now: dict[str, str] = field(default_factory=dict)
 
     def shown(self, found: re.Match[str]) -> str:
-        """What a field showed."""
+        """Return the text that a field showed."""
         return str(self.fields[int(found[1])]["shown"]) if int(found[1]) < len(self.fields) else ""
 
     def release(self, words: str) -> str:
-        """The words with what their fields showed, for citations that are not of the run."""
+        """Replace placeholders by the text that their fields showed, for citations that are not the run's."""
         self.unknown += [text for found in HELD.finditer(words) if (text := self.shown(found).strip())]
         return HELD.sub(self.shown, words)
 
 
 def import_sections(text: EditableText, document: EditedDocument, file: Path) -> tuple[list[ImportedSection], str]:
-    """The sections of a run as a document has them, and what stands before the first of them.
+    """Split a document into the run's sections, and the text before the first one.
 
-    A document without any heading of a section is that of the only section; raises `NotEditableError` if there are
+    Without section headings the whole document is the run's only section; raises `NotEditableError` if the run has
     several.
     """
     every = {name: item for section in text.sections for name, item in _by_id(section).items()}
-    # A paragraph may have been moved here from another section, with its evidence.
+    # A paragraph may have been moved from another section, with its evidence.
     titles = {
         section_title(section.kind): replace(section, evidence=tuple({**_by_id(section), **every}.values()))
         for section in text.sections
     }
-    words = _without_figures(document.text, text.run.result or {})
+    words = _remove_figures(document.text, text.run.result or {})
     headings = _headings(words, titles)
     ends = [*(heading.start() for heading in headings[1:]), len(words)]
     before = words[: headings[0].start() if headings else len(words)]
-    exact = file.suffix == ".md"  # its citations are as they were shown
+    exact = file.suffix == ".md"  # its citations are in the form that was shown
     if len(titles) == 1:
         (only,) = titles.values()
-        body, before = (re.sub(r"\A\s*# [^\n]*\n", "", part) for part in (words, before))  # without another title
-        if headings and (headings[0]["level"] == "#" or not before.strip()):  # else it is within the section
+        body, before = (re.sub(r"\A\s*# [^\n]*\n", "", part) for part in (words, before))  # remove a changed title
+        if headings and (headings[0]["level"] == "#" or not before.strip()):  # else it is a heading within the section
             body = f"{before}\n\n{words[headings[0].end() :]}"
         return [_import_section(only, body, document.fields, exact=exact)], ""
     if not headings:
-        raise NotEditableError(f"{file}: has none of the paper's headings.", help=f"Keep them: {', '.join(titles)}.")
+        raise NotEditableError(f"{file} has none of the paper's headings.", help=f"Keep them: {', '.join(titles)}.")
     bodies = {line["title"]: words[line.end() : end] for line, end in zip(headings, ends, strict=True)}
     made = [_import_section(titles[title], bodies.get(title, ""), document.fields, exact=exact) for title in titles]
     return made, before.strip()
 
 
 def new_numbers(sentences: Iterable[ImportedSentence]) -> list[str]:
-    """Each changed sentence with a number that the run's does not have: the numbers and its first words."""
+    """Describe changed sentences that contain new numbers: the numbers and the sentence's first words."""
     found = []
     for sentence in sentences:
         text, known = sentence["text"], {number.value for number in given_numbers(sentence["was"])}
@@ -134,8 +134,8 @@ def new_numbers(sentences: Iterable[ImportedSentence]) -> list[str]:
     return found
 
 
-def without_entries(paragraphs: Iterable[str], references: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The paragraphs below the heading of the references that are entries of none of them."""
+def remove_entries(paragraphs: Iterable[str], references: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the paragraphs after the references' heading that are not entries of any reference."""
     keys, titles = set[str](), list[Counter[str]]()
     for reference in references:
         keys.add(str(reference["key"]))
@@ -150,7 +150,7 @@ def without_entries(paragraphs: Iterable[str], references: Iterable[Mapping[str,
 
 
 def _headings(words: str, titles: Iterable[str]) -> list[re.Match[str]]:
-    """The lines with the titles of the sections: of several the highest heading; others are a person's sub-headings."""
+    """Find the lines with the section titles; of repeated titles the highest heading, others are sub-headings."""
     found: dict[str, re.Match[str]] = {}
     named = "|".join(map(re.escape, titles))
     for line in re.finditer(rf"(?m)^(?:(?P<level>#+) )?\**(?P<title>{named})\**[ \t]*$", words):
@@ -160,8 +160,11 @@ def _headings(words: str, titles: Iterable[str]) -> list[re.Match[str]]:
     return sorted(found.values(), key=lambda line: line.start())
 
 
-def with_edited_sections(record: StoredRecord, folder: Path, session: Session) -> tuple[StoredRecord, dict[str, Path]]:
-    """The paper with the texts of files edited in `folder`, and these by section; blocks. Raises `InputError`."""
+def use_edited_sections(record: StoredRecord, folder: Path, session: Session) -> tuple[StoredRecord, dict[str, Path]]:
+    """Put texts of files edited in `folder` into the paper; returns it with the files by section.
+
+    Blocks. Raises `InputError`.
+    """
     files, runs = _edited_files(record, folder, written_files(session.home)), session.home.runs()
     edits = runs.edits(record["thread_id"])
     imported = sum(edit.position < 0 for edit in edits)
@@ -170,7 +173,7 @@ def with_edited_sections(record: StoredRecord, folder: Path, session: Session) -
     run = replace(runs.get(record["thread_id"]), result=dict(record))
     text = editable_text(run, edits if imported else ())
     alone = [replace(text, sections=(section,)) for section in text.sections]
-    by_hand = [edited_by_hand(one, files[kind]) if (kind := one.sections[0].kind) in files else one for one in alone]
+    by_hand = [replace_by_file(one, files[kind]) if (kind := one.sections[0].kind) in files else one for one in alone]
     edited = edited_record(replace(text, sections=tuple(one.sections[0] for one in by_hand)), session)
     names = ", ".join([*(path.name for path in files.values()), *(["the text that you imported"] if imported else [])])
     said = f"{names} {'was' if len(files) + imported == 1 else 'were'} edited by hand: the paper has your text."
@@ -178,28 +181,28 @@ def with_edited_sections(record: StoredRecord, folder: Path, session: Session) -
 
 
 def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> dict[str, Path]:
-    """The paper's section markdown files that differ from what the run wrote, by section."""
+    """Find the paper's section files that differ from what the run wrote, by section."""
     found = {}
     for section in record["sections"]:
         path = folder / f"{section['section']}.md"
-        with suppress(OSError, ValueError, KeyError, TypeError):  # if the record of its run is not beside it
+        with suppress(OSError, ValueError, KeyError, TypeError):  # the run's record is not beside it
             run = json.loads(path.with_suffix(".json").read_text("utf-8"))["thread_id"]
             if path.is_file() and not written.has(path) and run == record["thread_id"]:
                 found[str(section["section"])] = path
     return found
 
 
-def edited_by_hand(text: EditableText, file: Path) -> EditableText:
-    """The text as it is in its edited markdown file; blocks. Raises `InputError`, also if it has no sections."""
+def replace_by_file(text: EditableText, file: Path) -> EditableText:
+    """Replace the text's sections by those of an edited markdown file; blocks. Raises `InputError`."""
     return replace(
         text, sections=tuple(item.section for item in import_sections(text, read_document(file, file), file)[0])
     )
 
 
 def read_document(file: Path, path: Path, *, reject: bool = False) -> EditedDocument:
-    """An edited document that errors call `path`, with tracked changes accepted or rejected; blocks.
+    """Read an edited document, named `path` in errors, with tracked changes accepted or rejected.
 
-    Raises `InputError`.
+    Blocks. Raises `InputError`.
     """
     try:
         return read_edited(file, reject=reject)
@@ -209,8 +212,8 @@ def read_document(file: Path, path: Path, *, reject: bool = False) -> EditedDocu
         raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from None
 
 
-def _without_figures(markdown: str, record: Mapping[str, Any]) -> str:
-    """The markdown without the images and captions of the record; a caption that was edited stays."""
+def _remove_figures(markdown: str, record: Mapping[str, Any]) -> str:
+    """Remove the record's images and captions from the markdown; edited captions stay."""
     for figure in record.get("figures", ()):
         image, _, caption = figure_lines([figure]).partition("\n\n")
         markdown = re.sub(rf"(?m)^!\[Figure {figure['number']}\]\([^()\n]*\)$", "", markdown.replace(image, ""))
@@ -225,7 +228,7 @@ def _by_id(section: EditableSection) -> dict[str, Evidence]:
 
 @dataclass(frozen=True, slots=True)
 class _Incoming:
-    """A sentence of the document at `start:end` of a line, as text and as comparable words."""
+    """A sentence of the document at `start:end` of a line; `bare` and `words` are for comparison."""
 
     line: int
     start: int
@@ -247,7 +250,7 @@ def _import_section(
     ]
     stored = [_comparable(item.text, section) for item in section.sentences]
     matches = _match(incoming, stored)
-    in_order = _in_order([olds[0] for olds in matches if olds])
+    in_order = _longest_ascending([olds[0] for olds in matches if olds])
     moved = {old for olds in matches for old in olds[:1] if old not in in_order}
     times = Counter(olds[0] for olds in matches if len(olds) == 1)
     edits: dict[int, list[tuple[int, int, str]]] = {}
@@ -255,7 +258,7 @@ def _import_section(
     for item, olds in zip(incoming, matches, strict=True):
         old = olds[0] if olds else -1
         same = bool(olds) and item.bare == stored[old][0]
-        marked, own = _with_markers(item, old, made, same=same)
+        marked, own = _mark_sentence(item, old, made, same=same)
         kept = same and not (own and exact) and _same_citations(item, marked, section, old)
         if kept:
             marked, own = section.sentences[old].text, []
@@ -288,7 +291,7 @@ def _import_section(
 
 
 def _comparable(text: str, section: EditableSection) -> tuple[str, Counter[str]]:
-    """A sentence without citations, markup and signs that word processors replace; and its words."""
+    """Strip citations, markup and characters that word processors replace; returns the text and its words."""
     bare = HELD.sub("", MARKER.sub("", text)).translate(_SIGNS)
     keys = tuple(evidence.key for evidence in section.evidence)
     bare = _BRACKET.sub(lambda found: "" if keys and found[1].lstrip(" @-").startswith(keys) else found[0], bare)
@@ -300,7 +303,7 @@ def _comparable(text: str, section: EditableSection) -> tuple[str, Counter[str]]
 
 
 def _match(incoming: Sequence[_Incoming], stored: Sequence[tuple[str, Counter[str]]]) -> list[list[int]]:
-    """The stored sentences that each incoming one is, or is made of."""
+    """Find the stored sentences that each incoming sentence equals or was made from."""
     exact: dict[str, list[int]] = {}
     for place, (bare, _) in enumerate(stored):
         exact.setdefault(bare, []).append(place)
@@ -319,9 +322,9 @@ def _match(incoming: Sequence[_Incoming], stored: Sequence[tuple[str, Counter[st
     return matches
 
 
-def _in_order(places: Sequence[int]) -> set[int]:
-    """The longest series of places that ascends: what is not in it was moved."""
-    series: list[list[int]] = []  # of each length, the one that ends first
+def _longest_ascending(places: Sequence[int]) -> set[int]:
+    """Find the longest ascending series of places; other places were moved."""
+    series: list[list[int]] = []  # for each length, the series that ends first
     for place in places:
         at = bisect_left(series, place, key=lambda one: one[-1])
         series[at : at + 1] = [[*(series[at - 1] if at else ()), place]]
@@ -329,7 +332,7 @@ def _in_order(places: Sequence[int]) -> set[int]:
 
 
 def _same_citations(item: _Incoming, marked: str, section: EditableSection, old: int) -> bool:
-    """Whether an unchanged sentence cites what it did; one whose citation a later sentence shows has none."""
+    """Whether an unchanged sentence has the same citations; none are needed if a later sentence shows them."""
     wanted, now = set(section.sentences[old].ids), set(marker_ids(marked))
     if not now:
         return not wanted or section.rendered.sentences[old].covered
@@ -337,8 +340,11 @@ def _same_citations(item: _Incoming, marked: str, section: EditableSection, old:
     return emphasis and (bool(now & wanted) or not wanted)
 
 
-def _with_markers(item: _Incoming, old: int, made: ImportedSection, *, same: bool) -> tuple[str, list[str]]:
-    """The sentence with markers, where a key in the `same` words keeps its evidence; and itself if one was placed."""
+def _mark_sentence(item: _Incoming, old: int, made: ImportedSection, *, same: bool) -> tuple[str, list[str]]:
+    """Put markers into a sentence; also returns the sentences in which the user placed a citation.
+
+    If the words are the `same`, a key keeps its evidence.
+    """
     section, fields = made.section, made.fields
     held: dict[str, str] = {}
 
@@ -350,16 +356,16 @@ def _with_markers(item: _Incoming, old: int, made: ImportedSection, *, same: boo
         return f"\ue300{number}\ue301"
 
     words = HELD.sub(lambda found: hold(found[1]), item.text)
-    words = _NARRATIVE.sub(lambda found: _with_authors(found, section), words)
-    words = _BRACKET.sub(lambda found: _by_names(found, section), words)
-    words = _PREFIXED.sub(lambda found: _with_prefix(found, section), words)
+    words = _NARRATIVE.sub(lambda found: _cite_narrative(found, section), words)
+    words = _BRACKET.sub(lambda found: _cite_by_names(found, section), words)
+    words = _PREFIXED.sub(lambda found: _cite_prefixed(found, section), words)
     marked, typed = section.marked(words, old, sure=same)
     made.unknown += _CITED_KEY.findall(marked)
     return HELD.sub(lambda found: held.get(found[1], ""), marked), typed or ([item.text] if held else [])
 
 
 def _evidence_of(cited: Mapping[str, Any], section: EditableSection) -> list[str]:
-    """The evidence that a field names by its id, else that of its papers; none if a paper has none."""
+    """Find the evidence that a field names by id, else evidence of its papers; none if a paper has none."""
     known = _by_id(section)
     keys = [_key_of(item, section) for item in cited["items"]]
     ids = cited["id"].split("-")[:-1] if _FIELD_ID.fullmatch(cited["id"]) else []
@@ -377,7 +383,7 @@ def _evidence_of(cited: Mapping[str, Any], section: EditableSection) -> list[str
 
 
 def _key_of(item: Mapping[str, Any], section: EditableSection) -> str:
-    """The key of a cited item: ours, else that of the reference with its DOI or title."""
+    """Find the key of a cited item: by our key, else by the reference with the same DOI or title."""
     data = item["itemData"] if isinstance(item.get("itemData"), dict) else {}
     keys = {evidence.key for evidence in section.evidence}
     for name in (item.get("id"), data.get("citation-key"), data.get("id")):
@@ -390,8 +396,8 @@ def _key_of(item: Mapping[str, Any], section: EditableSection) -> str:
     return ""
 
 
-def _with_prefix(found: re.Match[str], section: EditableSection) -> str:
-    """A bracket with words before its keys, if the run has these: words, citation and pages without evidence."""
+def _cite_prefixed(found: re.Match[str], section: EditableSection) -> str:
+    """Rewrite a bracket with words before known keys as words, citation, and pages without evidence."""
     known = {(item.key, item.page) for item in section.evidence}
     works = parse_keys(found["cited"], {key for key, _ in known})
     pages = [str(page) for work in works for page in sorted(work.pages) if (work.key, page) not in known]
@@ -399,8 +405,8 @@ def _with_prefix(found: re.Match[str], section: EditableSection) -> str:
     return f", {found['before']} [{found['cited']}]{placed}" if works else found[0]
 
 
-def _with_authors(found: re.Match[str], section: EditableSection) -> str:
-    """A key that is a part of its sentence ("as @lee2022 say") as its authors and a citation, if the run has it."""
+def _cite_narrative(found: re.Match[str], section: EditableSection) -> str:
+    """Replace a key used as a word ("as @lee2022 say") by the authors and a citation, if the run has it."""
     if found["group"] or not any(item.key == found["key"] for item in section.evidence):
         return found[0]
     papers = {item["key"]: item for item in section.record["references"]}
@@ -410,10 +416,10 @@ def _with_authors(found: re.Match[str], section: EditableSection) -> str:
     return f"{name} [@{found['key']}{place}]"
 
 
-def _by_names(found: re.Match[str], section: EditableSection) -> str:
-    """A bracket with authors and year as the citation of the cited papers that it clearly names; else as it is.
+def _cite_by_names(found: re.Match[str], section: EditableSection) -> str:
+    """Turn a bracket with authors and year into a citation, if it clearly names cited papers.
 
-    One that says more ("but see ..."), or that the run has as plain text, is the user's own words.
+    A bracket that says more ("but see ..."), or that the run has as plain text, is left as the user's words.
     """
     works = find_author_year_works(found[0])
     named = {word for work in works for word in _WORD.findall(work.shown.casefold())}

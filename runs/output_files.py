@@ -1,6 +1,6 @@
-"""The files of a finished run, rendered from its stored record for the output folder and for downloads.
+"""Renders the files of a finished run from its stored record, for the output folder and for downloads.
 
-The evidence report may show the cited pages of PDFs, and the figures whose captions are cited.
+The evidence report may show cited PDF pages, and figures whose captions are cited.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from ..plurals import counted
 from ..stores.home import Home, written_files
 from ..stores.library import Library, UnknownPaperError
 from ..tools.paper_search import find_cited_figures
-from .result_record import ResultRecord, StoredRecord, edited_instead, public_record as public_record, stored
+from .result_record import ResultRecord, StoredRecord, edit_lost_warning, public_record as public_record, stored
 
 ALWAYS: Final = ("md", "bib", "evidence.html", "json")
 
 
 class UnknownFileError(InputError):
-    """A result has no file of this name."""
+    """A result has no file with this name."""
 
 
 def stem_of(record: StoredRecord, stem: str = "") -> str:
-    """The name of a record's files without extension: `stem`, else the section or the question's first words."""
+    """Return the name of a record's files without suffix: `stem`, else the section or the question's first words."""
     return file_stem(stem or (str(record["section"]) if "section" in record else slug(record["question"])))
 
 
@@ -72,9 +72,9 @@ class ResultFiles:
         shown: ReportImages | None = None,
         document: DocumentOptions = PLAIN_DOCUMENT,
     ) -> ResultFiles:
-        """Create from a record; blocks to read its figures' images, which `home` provides if it is a database."""
+        """Create from a record; blocks to read its figures' images, from `home` if that is a database."""
         name = stem_of(record)
-        named = _with_figures_called(record, name, stem or name)
+        named = _rename_figures(record, name, stem or name)
         find = Path if home is None else home.plots().file
         return cls(named, stem or name, read_images(named["figures"], find), shown or ReportImages(), document)
 
@@ -98,7 +98,7 @@ class ResultFiles:
         return [f"{self.stem}.{suffix}" for suffix in self.suffixes]
 
     def named(self, name: str) -> bytes:
-        """Render a file by name; raises `UnknownFileError`, and as `content`."""
+        """Render a file by name; raises `UnknownFileError`, and what `content` raises."""
         if name not in self.names():
             raise UnknownFileError(f"This result has no file {name!r}.", help=f"It has {', '.join(self.names())}.")
         return self.content(name.removeprefix(f"{self.stem}."))
@@ -120,10 +120,10 @@ class ResultFiles:
                 {f"{self.stem}.{name}": self.content(name) for name in ("tex", "bib", *self.image_suffixes)}
             )
         if suffix == "pdf":
-            return make_pdf(self._converted("tex", written_out=True), self.images)
-        return self._converted(next(target for target in PANDOC_FORMATS if target == suffix))
+            return make_pdf(self._convert("tex", written_out=True), self.images)
+        return self._convert(next(target for target in PANDOC_FORMATS if target == suffix))
 
-    def _converted(self, target: PandocFormat, *, written_out: bool = False) -> bytes:
+    def _convert(self, target: PandocFormat, *, written_out: bool = False) -> bytes:
         record = self.record
         made = convert(
             with_figures(record["manuscript"], self.figures, target, None if target == "tex" else self.images),
@@ -144,12 +144,12 @@ class ResultFiles:
 
 
 def run_mark(record: StoredRecord) -> str:
-    """What a file says of its origin: the run, and the section if the file has only one of a paper."""
+    """Return the mark of origin in a file: the run and the section."""
     return f"{record['thread_id']} {record.get('section', 'research')}"
 
 
 def cited_evidence(record: StoredRecord) -> list[CitedEvidence]:
-    """The citations of a text in its order, with the evidence behind each, and a remark that quotes it."""
+    """Return a text's citations in order, each with its evidence and a comment that quotes it."""
     keys = {item["id"]: item["key"] for item in record["evidence"]}
     found = [(item["start"], CitedEvidence(frozenset(item["keys"]), ())) for item in record["own_citations"]]
     for card, place in zip(report_view(record).cards, record["report"]["places"], strict=True):
@@ -166,11 +166,11 @@ def cited_evidence(record: StoredRecord) -> list[CitedEvidence]:
 
 
 def json_text(record: StoredRecord, files: Mapping[str, str] | None = None) -> str:
-    """The content of the JSON file; `files` maps each format to its path."""
+    """Format the JSON file; `files` maps each format to its path."""
     return json.dumps(public_record(record, files), ensure_ascii=False, indent=2) + "\n"
 
 
-def _with_figures_called(record: StoredRecord, name: str, stem: str) -> StoredRecord:
+def _rename_figures(record: StoredRecord, name: str, stem: str) -> StoredRecord:
     if name == stem or not record["figures"]:
         return record
     figures = [{**item, "file": f"{stem}.{item['file'].partition('.')[2]}"} for item in record["figures"]]
@@ -181,8 +181,8 @@ def _with_figures_called(record: StoredRecord, name: str, stem: str) -> StoredRe
     return {**record, "figures": figures, "markdown": markdown}
 
 
-def with_sources(section: StoredRecord, whole: Mapping[str, Any]) -> StoredRecord:
-    """Complete a section's report data from its paper, which stores texts and papers once for all."""
+def complete_section(section: StoredRecord, whole: Mapping[str, Any]) -> StoredRecord:
+    """Complete a section's report from its paper, which stores texts and papers once for all sections."""
     searches = [search for search in whole["searches"] if search["section"] == section["section"]]
     return {**section, "report": {**whole, **section["report"], "searches": searches}}
 
@@ -199,16 +199,15 @@ def save(
     edited: Mapping[str, Path] | None = None,
     document: DocumentOptions = PLAIN_DOCUMENT,
 ) -> ResultRecord:
-    """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and these formats; returns the JSON.
+    """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and the given formats; returns the JSON.
 
-    Of a paper each section is written too, but only the whole to `formats`; `edited` are section files that the user
-    edited, which are kept. Unless `force` is given, files edited or not written by Citeloom from `home` are kept, and
-    those of another run with edits of the user's: then all new files are numbered (`discussion.2.md`), with a warning.
-    Formats left by an earlier run are regenerated, or a warning names them. `stem` overrides the file name; `images`
-    are the report's.
+    A paper's sections are written too, but without `formats`; `edited` are section files that the user edited, which
+    are kept. Unless `force` is given, files edited, not written by Citeloom from `home`, or of another run that the
+    user edited are kept: then all new files are numbered (`discussion.2.md`), with a warning. Formats left by an
+    earlier run are regenerated, or a warning names them. `stem` overrides the file name; `images` are the report's.
 
     Blocks. Raises `InputError` if writing fails, and `ExportError` if pandoc rejects a format, after writing all other
-    files. A failed write loses nothing: the finished run is in the register, and repeating the command writes it again.
+    files. The finished run stays in the register, so repeating the command writes it again.
     """
     sections: list[ResultRecord] = []
     notices: list[str] = []
@@ -216,7 +215,7 @@ def save(
         if edited and section["section"] in edited:
             sections.append(public_record(stored({**section, "files": {"md": str(edited[section["section"]])}})))
             continue
-        complete = with_sources(section, record["report"])
+        complete = complete_section(section, record["report"])
         saved = save(complete, out, home=home, force=force, images=images)
         own = {inert(line) for line in section["warnings"]}
         notices += [line for line in saved["warnings"] if line not in own]
@@ -231,7 +230,7 @@ def save(
     edited_runs = set() if home is None else {*home.runs().edited()} - {record["thread_id"]}
 
     def replaceable(path: Path) -> bool:
-        return written.has(path) and not (path.suffix == ".json" and _run_of(path) in edited_runs)
+        return written.has(path) and not (path.suffix == ".json" and _read_run_id(path) in edited_runs)
 
     find_name = partial(free_name, out, name, suffixes, replaceable, force=force)
     while True:
@@ -250,12 +249,11 @@ def save(
             break
     formats_left = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
     old = [file for file in formats_left if os.path.lexists(out / file)]
-    are_old = "is not of this run" if len(old) == 1 else "are not of this run"
     of_runs = [path for path in free.kept if written.has(path)]
     notices = [
-        *(edited_instead(_run_of(path)) for path in of_runs),
+        *(edit_lost_warning(_read_run_id(path)) for path in of_runs),
         *replace(free, kept=tuple(path for path in free.kept if path not in of_runs)).notices(),
-        *([f"{', '.join(old)} {are_old}: kept as before."] if old else []),
+        *([f"Kept from an earlier run: {', '.join(old)}."] if old else []),
         *unshown_figures(files.figures, free.stem, ["md", *made]),
     ]
     whole: StoredRecord = {**files.record, "warnings": list(dict.fromkeys([*notices, *record["warnings"]]))}
@@ -269,8 +267,8 @@ def save(
     return saved
 
 
-def _run_of(file: Path) -> str:
-    """The run whose record Citeloom wrote to a file."""
+def _read_run_id(file: Path) -> str:
+    """Return the id of the run whose record is in a file."""
     return str(json.loads(file.read_text("utf-8")).get("thread_id", ""))
 
 
@@ -288,15 +286,14 @@ def write_own_file(
 _WIDTH: Final = 800  # pixels
 _MOST_BYTES: Final = 16_000_000  # for all images, so that mail servers accept the report
 _MOST_PAGES: Final = 120
-_NAMED: Final = 3  # pages to name
-_QUOTED: Final = 1500  # characters of a quote to search for on its page
+_NAMED: Final = 3  # missing pages to name
+_QUOTED: Final = 1500  # characters of a quote to highlight on its page
 
 
 def report_images(
     record: Mapping[str, Any], library: Library, *, pages: bool, file_of: Callable[[str], Path] = Path
 ) -> tuple[ReportImages, list[str]]:
-    """The images of the evidence report, with `pages` those of cited PDF pages too; and a line per reason for missing
-    ones.
+    """Draw the images of the evidence report, with `pages` also cited PDF pages; also returns lines on missing ones.
 
     At most 120 pages and 16 MB in total, with the quotes highlighted; `file_of` finds a paper's file by its source.
     Blocks.
@@ -326,7 +323,7 @@ def report_images(
 def _places(
     record: Mapping[str, Any], library: Library, file_of: Callable[[str], Path]
 ) -> Iterator[tuple[str, Path, int, str]]:
-    """File, page and quote of the evidence cited from PDFs in the library, without repeats."""
+    """Yield id, file, page and quote of evidence cited from PDFs in the library, without repeats."""
     done: set[str] = set()
     for citation in record["citations"]:
         identifier = citation["evidence_id"]
@@ -346,7 +343,7 @@ _MOST_FIGURE_BYTES: Final = 5_000_000
 
 
 def report_figures(record: Mapping[str, Any], library: Library) -> dict[str, ReportFigure]:
-    """Figures by evidence id; omits images over 500 kB each or 5 MB in total. Blocks."""
+    """Return cited figures by evidence id; omits images over 500 kB each or 5 MB in total. Blocks."""
     times = Counter(citation["evidence_id"] for citation in record["citations"])
     evidence = {cited["evidence_id"]: {**cited, "id": cited["evidence_id"]} for cited in record["citations"]}
     left = _MOST_FIGURE_BYTES

@@ -1,7 +1,7 @@
 """The record of a finished run: its public JSON, and what the register stores in addition.
 
-Searches, full cited passages and their papers are stored with the run, so that repeating the command gives the same
-report without the library.
+Searches, full cited passages and their papers are stored with the run, so that the report can be rebuilt without the
+library.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..ingestion.doctor import DoctorFinding, Level
 
 
-# Fields only in the register: contents of the other files.
+# Fields that only the register stores, from which the other files are made.
 _FILE_CONTENTS: Final = frozenset({"markdown", "bibliography", "report", "manuscript", "with_markers", "numbering"})
 
 
@@ -83,7 +83,7 @@ class ResultRecord(TypedDict):
 
 
 class StoredRecord(ResultRecord):
-    """A record with the contents of its files, to rewrite them without the library; `sections` have theirs too."""
+    """A record with the contents of its files, to rewrite them without the library; `sections` are such records too."""
 
     markdown: str
     bibliography: str
@@ -104,8 +104,8 @@ def public_record(
     """The public JSON of a section or paper: the record without contents of other files or live HTML."""
     public: dict[str, Any] = {name: value for name, value in record.items() if name not in _FILE_CONTENTS}
     texts = {**(passages or {}), **record.get("report", {}).get("passages", {})}
-    # So that `chunk_text[start:end] == quote` can be checked without the library; None if the paper was removed before
-    # the run finished.
+    # Lets readers check `chunk_text[start:end] == quote` without the library; None if the paper was removed during the
+    # run.
     public["citations"] = [
         {**citation, "chunk_text": texts.get(citation["evidence_id"], citation.get("chunk_text"))}
         for citation in record["citations"]
@@ -125,13 +125,11 @@ def public_record(
 def complete_record(
     result: Mapping[str, Any], values: Mapping[str, Any], library: Library, title: str, version: str, **more: Any
 ) -> StoredRecord:
-    """The record to store: `more` fields of the whole run, and in the report searches, passages, quotes and papers.
+    """Return the record to store: the result, `more` fields of the whole run, and a completed report.
 
-    It is made from the `result` as rendered and the state's `values`, which hold no texts: the library, now of this
-    `version`, provides them. Blocks.
-
-    `passages` holds the cited evidence by id, `quotes` all evidence as shown to readers, with an ellipsis where a
-    sentence is cut. Passages that no longer exist are left out; their quotes stay in the record.
+    The texts of the report come from the library, now at `version`, since the state's `values` have none. `passages`
+    has the cited evidence by id, `quotes` all evidence as shown to readers, with an ellipsis where a sentence is cut.
+    Passages that no longer exist are left out; their quotes stay in the record. Blocks.
     """
     evidence = [Evidence.from_dict(record) for record in values.get("evidence", [])]
     cited = {citation["evidence_id"] for citation in result["citations"]}
@@ -146,14 +144,16 @@ def complete_record(
         "quotes": {
             item.id: format_quote(source.text, item.start, item.end) for source in sources for item in [source.evidence]
         },
-        "papers": {key: _paper(known[key].paper) for key in sorted({item.key for item in evidence}) if key in known},
+        "papers": {
+            key: _paper_data(known[key].paper) for key in sorted({item.key for item in evidence}) if key in known
+        },
     }
     sections = [{**section, "thread_id": more["thread_id"]} for section in result.get("sections", ())]
     return stored({**result, **({"sections": sections} if sections else {}), **more, "report": report})
 
 
-def _paper(paper: Paper) -> dict[str, Any]:
-    """A paper's data for the report."""
+def _paper_data(paper: Paper) -> dict[str, Any]:
+    """Return a paper's data for the report."""
     own = {"title": paper.title, "authors": list(paper.authors), "year": paper.year, "venue": paper.venue}
     return {**own, "doi": paper.doi, **zotero_links(paper.bibtex), "ocr_pages": list(paper.ocr_pages)}
 
@@ -162,18 +162,16 @@ _TOPIC: Final = "retractions"
 _SHOWN: Final = 60
 
 
-_EDITED_INSTEAD: Final = "has sentences that you edited, which this text does not:"
+_EDITED_INSTEAD: Final = "has sentences that you edited, which this text lacks:"
 
 
-def edited_instead(run_id: str) -> str:
-    """The warning of a text that lacks the user's edits, since these were made in another run."""
-    return f"Run {run_id} {_EDITED_INSTEAD} 'export {run_id}' gives them."
+def edit_lost_warning(run_id: str) -> str:
+    """Return the warning for a text that lacks the user's edits because they were made in another run."""
+    return f"Run {run_id} {_EDITED_INSTEAD} 'export {run_id}' exports them."
 
 
-def with_notices(record: StoredRecord, session: Session) -> StoredRecord:
-    """Update a record with its papers' current status; with a warning for each unreliable one and for edits that it
-    lacks. Blocks.
-    """
+def add_status_warnings(record: StoredRecord, session: Session) -> StoredRecord:
+    """Update a record with its papers' status, and warnings on unreliable papers and missing edits; blocks."""
     statuses = session.library.metadata.statuses(_papers_of(record, session.library).values())
 
     def updated(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,17 +195,17 @@ def with_notices(record: StoredRecord, session: Session) -> StoredRecord:
 
     earlier = session.home.runs().edited_instead(record["thread_id"])
     warnings = [line for line in record["warnings"] if _EDITED_INSTEAD not in line]
-    return stored(updated({**record, "warnings": [*([edited_instead(earlier)] if earlier else []), *warnings]}))
+    return stored(updated({**record, "warnings": [*([edit_lost_warning(earlier)] if earlier else []), *warnings]}))
 
 
 def _cited_keys(record: Mapping[str, Any]) -> set[str]:
-    """The keys that a text cites, including the user's own citations."""
+    """Return the keys that a text cites, including the user's own citations."""
     own = (key for citation in record.get("own_citations", ()) for key in citation.get("keys", ()))
     return {citation["key"] for citation in record.get("citations", ())} | set(own)
 
 
 def _papers_of(record: Mapping[str, Any], library: Library) -> dict[str, Paper]:
-    """A record's papers: from the library, else from its references."""
+    """Return a record's papers by key: from the library, else from its references."""
     papers = {
         entry["key"]: Paper(
             entry["key"],
@@ -224,9 +222,9 @@ def _papers_of(record: Mapping[str, Any], library: Library) -> dict[str, Paper]:
 
 
 def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[DoctorFinding]:
-    """Find retracted papers in the library and finished texts that cite any; blocks.
+    """Find retracted papers in the library, and finished texts that cite one; blocks.
 
-    Only the latest run of a request counts. If citing is `allowed`, such texts are fine.
+    Only the latest run of a request counts. If citing them is `allowed`, such texts are only noticed.
     """
     from ..ingestion.doctor import DoctorFinding  # imports paper readers, not needed in runs
 
@@ -241,7 +239,7 @@ def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[
     if store.is_empty():
         return found
     level: Level = "notice" if allowed else "problem"
-    for name, remedy, record in _finished(home):
+    for name, remedy, record in _finished_texts(home):
         statuses = store.statuses(_papers_of(record, library).values())
         for key in sorted(_cited_keys(record)):
             if key in statuses and statuses[key].retracted:
@@ -250,8 +248,8 @@ def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[
     return found
 
 
-def _finished(home: Home) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Each request's latest finished text, its name, and how to replace it."""
+def _finished_texts(home: Home) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield each request's latest finished text: its name, how to replace it, and its record."""
     seen: set[str] = set()
     for run in home.runs().all():
         question = str(run.request.get("question") or run.fingerprint)

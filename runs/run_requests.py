@@ -1,6 +1,6 @@
 """Requests for durable runs of sections, papers and questions: fingerprints, storage and resuming.
 
-A run is resumed from the request and settings stored in the home, which are checked against the user's own.
+A run resumes from the request and settings stored in the home, after checking them against the user's settings.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from ..tools.scope import Scope, plain_question
 RunKind = SectionKind | Literal["paper"]
 OnNotice = Callable[[str], None]
 
-# Settings that affect which evidence is found or what is written. Not the citation style, applied to the
-# finished text, nor concurrency and retries, which only affect the duration.
+# Settings that affect which evidence is found or what is written. Not included: the citation style, which is applied
+# to the finished text, and concurrency and retries, which only affect the duration.
 TEXT_SETTINGS: Final = (
     "temperature retrieval_mode rerank top_k_initial top_k_final per_paper window_tokens read_tokens search_tokens "
     "paper_share vector_weight llm_weight score_threshold max_search_iterations max_repairs summary_words depth "
     "section_words max_output_tokens context_tokens enough_findings cite_retracted"
 ).split()
-# The same, but only where they are set: a run without them is the run that it was before they existed.
+# Text settings that enter the fingerprint only if set, so that runs without them keep their fingerprint.
 _ADDED_TEXT_SETTINGS: Final = ("pinned", "preferences")
 KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
-# The only settings that the register stores and that are read back.
+# The settings that the register stores.
 KEPT_SETTINGS: Final = frozenset(
     {
         *TEXT_SETTINGS,
@@ -53,10 +53,10 @@ KEPT_SETTINGS: Final = frozenset(
 
 
 def _fingerprint(kind: str, request: Mapping[str, Any], session: Session) -> str:
-    """The kind plus a 16-digit hash of everything that can affect the text; blocks."""
+    """Return the kind plus a 16-digit hash of everything that can affect the text; blocks."""
     settings = session.settings
     added = {name: value for name in _ADDED_TEXT_SETTINGS if (value := getattr(settings, name))}
-    return _digest(
+    return _hash_record(
         kind,
         {
             **request,
@@ -71,7 +71,7 @@ def _fingerprint(kind: str, request: Mapping[str, Any], session: Session) -> str
 
 
 def settings_record(settings: Settings) -> dict[str, Any]:
-    """The settings of the fingerprint, to resume a run by id; no keys, nor addresses that contain one."""
+    """Return the settings to store for resuming a run by id, without keys or addresses that contain one."""
     kept = settings.model_dump(mode="json", include=set(KEPT_SETTINGS))
     return {
         name: shown_address(value) if name.endswith("_base_url") else value
@@ -81,23 +81,23 @@ def settings_record(settings: Settings) -> dict[str, Any]:
 
 
 def steering_asks(settings: Settings) -> list[Ask]:
-    """What a run asks that can change its text; a raised budget does not."""
+    """Return the kinds of questions that can change a run's text; a raised budget does not."""
     return [name for name in expand_asks(settings.interrupts) if name != "budget"]
 
 
-def _digest(kind: str, record: Mapping[str, Any]) -> str:
+def _hash_record(kind: str, record: Mapping[str, Any]) -> str:
     canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return f"{kind}-{hashlib.sha256(canonical.encode()).hexdigest()[:16]}"
 
 
 def required_kinds(kind: RunKind) -> tuple[SectionKind, ...]:
-    """The kinds of sections that a run writes, whose fields it requires."""
+    """Return the kinds of sections that a run writes."""
     return SECTION_KINDS if kind == "paper" else (kind,)
 
 
 @dataclass(frozen=True, slots=True)
 class SectionRequest:
-    """A request for a section, or a paper of all six."""
+    """A request for a section or a whole paper."""
 
     kind: RunKind
     experiment: Experiment
@@ -116,15 +116,15 @@ class SectionRequest:
         require_fields(self.experiment, *required_kinds(self.kind), source=self.source)
 
     def subject_key(self) -> str:
-        """Identifies the request regardless of library and settings."""
-        return _digest(self.kind, self._asked)
+        """Return a key that identifies the request regardless of library and settings."""
+        return _hash_record(self.kind, self._asked)
 
     def fingerprint(self, session: Session) -> str:
-        """Identifies the run by everything that can change its text; blocks."""
+        """Return a key of everything that can change the run's text; blocks."""
         return _fingerprint(self.kind, self._asked, session)
 
     def to_record(self, session: Session) -> dict[str, Any]:
-        """The stored form, from which the run can be resumed by id."""
+        """Return the stored form, from which the run can be resumed by id."""
         return {"source": self.source, **self._asked, "settings": settings_record(session.settings)}
 
     def graph_input(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ _TITLE: int = 80
 _NOT_ASKED: Final = frozenset({"question", "fresh", "thread_id"})
 
 FOREIGN_SCRIPT = (
-    "The question is in a script that the bundled embedding does not read; it knows only English. Set "
+    "The question is in a script that the bundled embedding does not support; it knows only English. Set "
     "CITELOOM_EMBEDDING_MODEL to a multilingual model and rebuild the library with it, or ask in English."
 )
 
@@ -154,14 +154,14 @@ class ResearchRequest:
     words: int | None = None  # requested length
     min_year: int | None = None  # first year of publication
     max_year: int | None = None  # last year of publication
-    venue: str = ""  # a part of the venue's name
+    venue: str = ""  # part of the venue's name
     papers: tuple[str, ...] = ()  # keys of papers to search within
     single_shot: bool = False  # search once, without the agent
     fresh: bool = False  # ignore answers of earlier runs
     thread_id: str | None = None  # resume this existing run
     turns: tuple[Turn, ...] = ()  # earlier questions of the conversation with their answers
-    follow_up: bool = False  # it may refer to them
-    recalled: tuple[dict[str, Any], ...] = ()  # evidence cited by these answers, as plain data
+    follow_up: bool = False  # whether the question may refer to earlier turns
+    recalled: tuple[dict[str, Any], ...] = ()  # evidence cited by earlier answers, as plain data
     kind: ClassVar[Literal["research"]] = "research"
 
     @property
@@ -170,7 +170,7 @@ class ResearchRequest:
         return shorten(self.question, _TITLE)
 
     def graph_input(self) -> dict[str, Any]:
-        """The graph's input: only what was requested."""
+        """Return the graph's input: only what was requested."""
         asked = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in _NOT_ASKED}
         listed = {name: list(value) if isinstance(value, tuple) else value for name, value in asked.items() if value}
         return {"question": plain_question(self.question), **listed}
@@ -185,10 +185,10 @@ class ResearchRequest:
             on_notice(f"Note: {FOREIGN_SCRIPT}")
 
     def subject_key(self) -> str:
-        return _digest(self.kind, {"asked": self.graph_input()})
+        return _hash_record(self.kind, {"asked": self.graph_input()})
 
     def fingerprint(self, session: Session) -> str:
-        """Identifies the run by everything that can change its answer; blocks."""
+        """Return a key of everything that can change the answer; blocks."""
         limits = {"sources": session.settings.answer_sources, "words": session.settings.answer_words}
         return _fingerprint(self.kind, {"asked": {**limits, **self.graph_input()}}, session)
 
@@ -203,7 +203,7 @@ RunRequest = SectionRequest | ResearchRequest
 
 
 def foreign_script(question: str, session: Session) -> bool:
-    """True if the library's embedding does not support the question's script."""
+    """Whether the library's embedding does not support the question's script."""
     return not is_latin(question) and isinstance(session.library.embedding, LocalEmbedding)
 
 
@@ -211,7 +211,7 @@ _OF_ANSWERS: Final = frozenset({"answer_words", "answer_sources"})
 
 
 def request_to_resume(run: RunRecord) -> RunRequest:
-    """Load a registered run's request, to resume exactly this run."""
+    """Return a registered run's request, to resume exactly this run."""
     if run.section == "research":
         asked = dict(run.request["asked"])
         listed: dict[str, Any] = {name: tuple(asked.pop(name, ())) for name in ("papers", "turns", "recalled")}
@@ -223,7 +223,7 @@ def request_to_resume(run: RunRecord) -> RunRequest:
 
 
 def require_same_run(run: RunRecord, request: RunRequest, session: Session) -> None:
-    """Raise `InputError` if the request would now be another run; blocks."""
+    """Raise `InputError` if the request would now start another run; blocks."""
     if run.fingerprint != request.fingerprint(session):
         raise InputError(
             f"Run {run.thread_id} was started with another library or other prompts.",
@@ -232,10 +232,10 @@ def require_same_run(run: RunRecord, request: RunRequest, session: Session) -> N
 
 
 def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Mapping[str, Any]) -> Settings:
-    """The settings stored with the run, overridden by those `given` now.
+    """Return the settings stored with the run, overridden by those `given` now.
 
-    A home may come from somebody else, so only text settings are taken from it, and addresses get only the keys that
-    the run started with. Raises `ConfigurationError` if the run's endpoint differs from the current one.
+    A home may come from somebody else, so only text settings are taken from it, and addresses get only keys that the
+    run started with. Raises `ConfigurationError` if the run's endpoint differs from the current one.
     """
     _require_request(run, home)
     kept, marks = run.request["settings"], run.request.get("key_marks", [])
@@ -255,18 +255,18 @@ def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Map
             continue
         variable = f"CITELOOM_{settings.url_setting(role).upper()}"
         raise ConfigurationError(
-            f"{home.place_of('runs.sqlite')}: run {run.thread_id} was begun at {shown_address(url)}, but {setting} is "
-            f"{shown_address(now)} now ({current.origin(setting)}): nothing was sent.",
+            f"{home.place_of('runs.sqlite')}: run {run.thread_id} was started at {shown_address(url)}, but {setting} "
+            f"is now {shown_address(now)} ({current.origin(setting)}); nothing was sent.",
             help=f"To resume it there, set {variable}={shown_address(url)} in the environment; "
-            "to use the endpoint set now, give the command again for a new run.",
+            "to use the current endpoint, run the original command again for a new run.",
         )
     return settings
 
 
 def text_settings_of(run: RunRecord, current: Settings, home: Home) -> Settings:
-    """The current settings, with those of the run that its text depends on; models and addresses stay the current ones.
+    """Return the current settings with the run's text settings; models and addresses stay the current ones.
 
-    Raises `ConfigurationError` for values that cannot be read.
+    Raises `ConfigurationError` for unreadable values.
     """
     _require_request(run, home)
     names = [*TEXT_SETTINGS, *_OF_ANSWERS, "cite_style", "csl", "strict", "interrupts"]

@@ -1,6 +1,6 @@
 """Rechecks an edited sentence of a finished run: citations, numbers, wording, and the judge's verdict.
 
-The run's stored text never changes. Saved edits are stored beside it, and files can be made of either.
+The run's stored text never changes: edits are stored beside it, and files can be made of either version.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..documents.sandbox import in_thread
 from ..drafts.sentence_edits import sources_to_rewrite
 from ..drafts.written_draft import judge_text, sources_for, verdicts_from
 from ..experiment import Experiment, parse_experiment
-from ..graph.prompt_fitting import fitted
+from ..graph.prompt_fitting import run_fitted
 from ..graph.session import Session
 from ..models.journal.records import spent_since
 from ..roles.extractive.passage_details import blank_details
@@ -58,7 +58,7 @@ REWRITINGS: Final[Mapping[Rewriting, str]] = {
     "careful": "It claims too much: say it more carefully, no more than its passages bear out, with its citations.",
     "source": "It is to rest on another source: cite one of these passages that says it, and say what it says.",
 }
-# Most important for a reader first.
+# The most important for a reader first.
 _WORST_FIRST: Final = ("contradicted", "unsupported", "off-topic", "partly", "unjudged", "on-topic", "supported")
 
 _ENDED: Final = re.compile(r"[.!?:\u2026][\"'\u201d\u2019)\]*_]*$")
@@ -70,7 +70,7 @@ class NotEditedError(NotEditableError):
 
 
 class SentenceChangedError(NotEditableError):
-    """The sentence is `now` another than the one that was edited."""
+    """The edited sentence was changed meanwhile; its words are `now` others."""
 
     def __init__(self, position: int, now: str) -> None:
         said = f"now it is “{now}”" if now else "it was removed"
@@ -81,10 +81,10 @@ class SentenceChangedError(NotEditableError):
 
 
 class CheckedSentence(TypedDict):
-    """What the check of an edited sentence found; spans of findings and numbers are in `text`, as readers see it.
+    """The check of an edited sentence; spans of findings and numbers are offsets in `text`, as readers see it.
 
-    `verdict` is the worst of its citations, "uncited" without any, or "removed"; null if it was not checked. `ok` if
-    nothing is left to fix.
+    `verdict` is the worst of its citations, "uncited" or "removed"; null if it was not checked. `ok` means that nothing
+    is left to fix.
     """
 
     position: int
@@ -108,7 +108,7 @@ class EditOfSentence(TypedDict):
 
 
 class TextSentence(TypedDict):
-    """A sentence; `start` and `end` are its place in the text of its section."""
+    """A sentence; `start` and `end` are its span in the section's text."""
 
     position: int
     section: str
@@ -123,10 +123,10 @@ class TextSentence(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class CurrentText:
-    """The user's version of a text: the run's with all edits. `now` is it as a text of its own.
+    """A run's text with all edits of the user; `now` holds the user's version as a separate text.
 
-    `sentences` stand in place of the run's at their positions, with spans in the whole text; `edited` are the positions
-    whose sentences are no longer the run's.
+    `sentences` replace the run's sentences at their positions, with spans in the whole text; `edited` are the
+    positions whose sentences differ from the run's.
     """
 
     record: StoredRecord
@@ -136,11 +136,11 @@ class CurrentText:
     edited: frozenset[int]
 
     def shown(self, position: int) -> str:
-        """The words in place of the run's sentence at a position; empty if it was removed."""
+        """Return the words that replace the run's sentence at a position; empty if it was removed."""
         return " ".join(item["text"] for item in self.sentences if item["position"] == position)
 
     def marked(self, words: str, position: int) -> dict[str, Any]:
-        """Words for a sentence with markers, as an edit stores them, and whether a citation was `placed` in them."""
+        """Put markers into words for a sentence, as an edit stores them, and tell whether they cite (`placed`)."""
         section = self.text.section_at(position)
         now = self.now.sections[self.text.sections.index(section)]
         places = section.positions(now)
@@ -150,7 +150,7 @@ class CurrentText:
 
 
 def current_text(text: EditableText, session: Session) -> CurrentText:
-    """A finished text with the user's edits, as a reader sees it; blocks."""
+    """Return a finished text with the user's edits, as readers see it; blocks."""
     record = edited_record(text, session)
     now = text.as_now(record)
     pairs = zip(text.sections, now.sections, strict=True)
@@ -177,11 +177,11 @@ def current_text(text: EditableText, session: Session) -> CurrentText:
     return CurrentText(record, text, now, found, edited)
 
 
-Words = list[tuple[str, bool]]  # each with whether they differ
+Words = list[tuple[str, bool]]  # pieces of text, each with whether it differs
 
 
 def compare_versions(first: EditableText, second: EditableText) -> Iterator[tuple[int, Words, Words]]:
-    """Two versions sentence by sentence: its place in the first, -1 if it is not there, and its words in both."""
+    """Compare two versions by sentence: its index in the first version (-1 if absent), and its words in both."""
     one, other = ([inert(words) for part in each.sections for words in part.shown()] for each in (first, second))
     for _, start, end, begin, stop in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         for place, pair in enumerate(zip_longest(one[start:end], other[begin:stop], fillvalue=""), start):
@@ -194,7 +194,7 @@ def compare_versions(first: EditableText, second: EditableText) -> Iterator[tupl
 
 @dataclass(frozen=True, slots=True)
 class SentenceCheck:
-    """A check's result, and what is stored with an edit: its verdicts and markers, and the edit that it replaces."""
+    """A check's result, with what an edit stores: verdicts, markers, and the time of the edit that it replaces."""
 
     record: CheckedSentence
     words: str = ""
@@ -203,24 +203,24 @@ class SentenceCheck:
     before: float | None = None
 
 
-def unchecked(position: int) -> CheckedSentence:
-    """The record of a sentence that was not checked."""
+def unchecked_record(position: int) -> CheckedSentence:
+    """Return the record of a sentence that was not checked."""
     found: dict[str, Any] = {name: [] for name in ("citations", "findings", "numbers", "warnings")}
     own = {"position": position, "section": "", "text": "", "verdict": None, "ok": False}
     return cast(CheckedSentence, {**own, **found, "usage": {}})
 
 
 def load_editable(home: Home, run_id: str) -> EditableText:
-    """The text of a finished run, or an answer `CONVERSATION.NUMBER`, with the user's edits; blocks.
+    """Load the text of a finished run, or an answer `CONVERSATION.NUMBER`, with the user's edits; blocks.
 
-    Raises as `find_text`, and `NotEditableError`.
+    Raises what `find_text` raises, and `NotEditableError`.
     """
     run = find_text(home, run_id)
     return editable_text(run, home.runs().edits(run.thread_id))
 
 
 def sentence_records(text: EditableText) -> list[TextSentence]:
-    """All sentences, each with its span in its section, findings, verdict and edit; blocks."""
+    """Return all sentences, each with its span in the section, findings, verdict and edit; blocks."""
     found: list[TextSentence] = []
     for section in text.sections:
         sentences_shown = zip(section.citations(), section.shown(), section.places(), strict=True)
@@ -234,7 +234,7 @@ def sentence_records(text: EditableText) -> list[TextSentence]:
                 if finding["start"] < end and finding["end"] > start
             ]
             if not findings and NEEDED in words:  # the record's finding of a replaced citation has no span
-                message = "What was cited here is not among the evidence and was taken out."
+                message = "The work cited here is not among the evidence, so the citation was removed."
                 findings = [{"rule": "foreign-citation", "severity": "error", "message": message}]
             found.append(
                 {
@@ -243,7 +243,7 @@ def sentence_records(text: EditableText) -> list[TextSentence]:
                     "text": inert(words),
                     "start": start,
                     "end": end,
-                    "verdict": _worst([citation["verdict"] for citation in own]),
+                    "verdict": _worst_verdict([citation["verdict"] for citation in own]),
                     "keys": list(dict.fromkeys(citation["key"] for citation in own)),
                     "findings": findings,
                     "edited": None
@@ -259,9 +259,9 @@ async def check_sentence(
 ) -> SentenceCheck:
     """Check the user's new wording for the sentence at `position`, with all other edits applied.
 
-    The judge's answers go to the journal and count against the run's budget; without `judged` nothing is checked.
-    Words that replace those of the user's version, which were `before`, cite by its numbers, else by the run's. Raises
-    `NotEditableError`, `SentenceChangedError` if the version has other words now, and `PausedError`.
+    The judge's answers go to the journal and count against the run's budget; without `judged` nothing is checked. If
+    `before` has the words being replaced in the user's version, citation numbers are that version's, else the run's.
+    Raises `NotEditableError`, `SentenceChangedError` if the version now has other words, and `PausedError`.
     """
     text = await asyncio.to_thread(load_editable, session.home, run_id)
     section = text.section_at(position)
@@ -271,15 +271,15 @@ async def check_sentence(
     if before is not None:
         current = await in_thread(current_text, text, session)
         now = current.shown(position)
-        if [*filter(str.isprintable, now)] != [*filter(str.isprintable, before)]:  # a page shows no signs of direction
+        if [*filter(str.isprintable, now)] != [*filter(str.isprintable, before)]:  # pages omit direction marks
             raise SentenceChangedError(position, now)
         if words and _ENDED.search(before) and not _ENDED.search(words):
-            words += "."  # else it would become one with the next
+            words += "."  # else it would merge with the next sentence
         marked = await asyncio.to_thread(current.marked, words, position)
         seen = section.edits[position].updated_at if position in section.edits else 0.0
     if not words or not judged:
         removed = {"verdict": "removed", "ok": True} if not words else {}
-        blank = cast(CheckedSentence, {**unchecked(position), "section": section.kind, **removed})
+        blank = cast(CheckedSentence, {**unchecked_record(position), "section": section.kind, **removed})
         return SentenceCheck({**blank, "text": inert(words)}, words, [], marked, seen)
     edits = {**section.edits, position: EditedSentence(position, words, marked, inf)}
     whole = await asyncio.to_thread(section.edited, edits)
@@ -292,14 +292,16 @@ async def check_sentence(
         return await judge_text((await session.roles_of(run)).judge, whole.text, sources, {}, only=edited)
 
     with session.run(run, fresh=text.run.fresh):
-        verdicts = await fitted(session, run, judge)
+        verdicts = await run_fitted(session, run, judge)
     library = session.library
-    record = await asyncio.to_thread(_checked, section, text.experiment, whole, position, sources, library, verdicts)
+    record = await asyncio.to_thread(
+        _check_record, section, text.experiment, whole, position, sources, library, verdicts
+    )
     usage = spent_since(spent, await session.usage(run))
     return SentenceCheck({**record, "warnings": lost, "usage": usage}, words, verdicts, marked, seen)
 
 
-def _checked(
+def _check_record(
     section: EditableSection,
     experiment: Experiment,
     whole: EditedSection,
@@ -345,10 +347,10 @@ def _checked(
         for begin, stop in [shown.span(*finding.span) if finding.span else (start, end)]
     ]
     return {
-        **unchecked(position),
+        **unchecked_record(position),
         "section": section.kind,
         "text": inert(shown.text[start:end]),
-        "verdict": _worst([citation.verdict for citation in citations]),
+        "verdict": _worst_verdict([citation.verdict for citation in citations]),
         "ok": not any(finding.severity != "note" for finding in found),
         "citations": [asdict(citation) for citation in citations],
         "findings": findings,
@@ -357,7 +359,7 @@ def _checked(
 
 
 async def rewrite_sentence(run_id: str, position: int, words: str, how: Rewriting, session: Session) -> str:
-    """Have the writer say a sentence of the user's version otherwise; nothing is stored.
+    """Have the writer reword a sentence of the user's version; stores nothing.
 
     Raises `NotEditableError` without a chat model or another source, and `PausedError`.
     """
@@ -380,9 +382,9 @@ async def rewrite_sentence(run_id: str, position: int, words: str, how: Rewritin
 async def soften_sentence(
     run: str, marked: str, passages: Sequence[tuple[str, PassageRecord]], session: Session
 ) -> str:
-    """Have the writer say a sentence of the user's own text more carefully, on the account of a `run`.
+    """Have the writer word a sentence of the user's own text more cautiously, billed to `run`.
 
-    `passages` are those that were found for its citations, each with its marker's id. Raises as `rewrite_sentence`.
+    `passages` were found for its citations, each with its marker's id. Raises what `rewrite_sentence` raises.
     """
     evidence = await asyncio.to_thread(
         lambda: [passage_evidence(session.library, passage, name) for name, passage in passages]
@@ -401,19 +403,19 @@ async def _rewrite(run: str, brief: Brief, failing: FailingSentence, session: Se
         return (await (await session.roles_of(run)).writer.repair_sentences(brief, [failing]))[0] or ""
 
     with session.run(run, fresh=fresh):
-        answer = normalise_markers(await fitted(session, run, rewrite))
+        answer = normalise_markers(await run_fitted(session, run, rewrite))
     if not answer:
         raise NotEditableError("The model gave no other wording.", help="Change the sentence yourself, or ask again.")
     return answer
 
 
 def passage_evidence(library: Library, passage: PassageRecord, name: str) -> Evidence:
-    """A passage that a check or an update found, as evidence with the id `name`; blocks.
+    """Convert a passage found by a check or update to evidence with the id `name`; blocks.
 
     Raises `NotEditableError` if the library no longer has it.
     """
     if not (chunks := library.chunks([passage["chunk_id"]])):
-        message = f"The passage of {passage['key']} that was found is no longer in the library."
+        message = f"The library no longer has the passage of {passage['key']}."
         raise NotEditableError(message, help="Check or update the text again.")
     near: dict[str, Any] = dict.fromkeys(("vector_score", "llm_score", "combined_score"), passage["similarity"])
     near |= {"id": name, "summary": "", "source_query": ""}
@@ -421,12 +423,12 @@ def passage_evidence(library: Library, passage: PassageRecord, name: str) -> Evi
 
 
 def keep_edit(home: Home, run_id: str, position: int, words: str, check: SentenceCheck | None = None) -> None:
-    """Store an edit, the words of its `check` if it has one, beside the original text; blocks.
+    """Store an edit beside the original text, with the words and result of its `check` if given; blocks.
 
-    One that says what the run does is none. Raises as `load_editable` does, and `SentenceChangedError` if another edit
-    came since the check.
+    An edit that restores the original sentence is withdrawn. Raises what `load_editable` raises, and
+    `SentenceChangedError` if another edit was made since the check.
     """
-    check = check or SentenceCheck(unchecked(position), words)
+    check = check or SentenceCheck(unchecked_record(position), words)
     text = load_editable(home, run_id)
     section = text.section_at(position)
     earlier = section.edits.get(position)
@@ -440,7 +442,7 @@ def keep_edit(home: Home, run_id: str, position: int, words: str, check: Sentenc
         return
     judged = {**check.record, "verdicts": check.verdicts} if check.record["verdict"] else {}
     checked: dict[str, Any] = {**judged, **check.marked}
-    if earlier and earlier.checked.get("evidence"):  # what an update added may be cited further
+    if earlier and earlier.checked.get("evidence"):  # evidence that an update added can still be cited
         checked["evidence"] = earlier.checked["evidence"]
     register.edit(text.run.thread_id, EditedSentence(position, _plain(check.words), checked))
 
@@ -451,13 +453,13 @@ def withdraw_edit(home: Home, run_id: str, position: int) -> None:
         raise NotEditedError(f"The sentence at {position} was not edited.")
 
 
-def _worst(labels: Sequence[str]) -> str:
+def _worst_verdict(labels: Sequence[str]) -> str:
     return next((label for label in _WORST_FIRST if label in labels), "uncited")
 
 
 def _plain(words: str) -> str:
-    """Join into one line; raises `NotEditableError` if too long."""
+    """Join the words into one line; raises `NotEditableError` if it is too long."""
     plain = " ".join(words.split())
     if len(plain) > LONGEST_EDIT:
-        raise NotEditableError(f"text: has {len(plain):,} characters; a sentence has at most {LONGEST_EDIT:,}.")
+        raise NotEditableError(f"text has {len(plain):,} characters; a sentence has at most {LONGEST_EDIT:,}.")
     return plain

@@ -1,7 +1,7 @@
-"""Keeps the sections of finished runs in a LaTeX project, such as a git clone of an Overleaf project.
+"""Keeps sections of finished runs up to date in a LaTeX project, such as a git clone of an Overleaf project.
 
 Only marked regions are rewritten, and bibliographies only grow. A region that a person edited is a conflict, which is
-shown and never resolved unasked. Every file is replaced atomically, unless it changed since it was read.
+shown and resolved only on request. Files are replaced atomically, unless they changed since they were read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ..plurals import counted
 from ..stores.home import Home
 from ..stores.run_register import WrittenFiles
 from ..text.sentences import replace_spans
-from .output_files import ResultFiles, with_sources
+from .output_files import ResultFiles, complete_section
 from .result_record import StoredRecord, stored
 
 Side = Literal["", "ours", "theirs"]
@@ -50,10 +50,10 @@ _BIBLIOGRAPHY: Final = re.compile(r"\\(?:bibliography|addbibresource(?:\[[^\[\]]
 
 
 class SyncedRegion(TypedDict):
-    """A section in a LaTeX project: where it stands, what happened to it, and for a conflict the differences.
+    """A section in a LaTeX project: its place, what happened to it, and for a conflict the differences.
 
-    `state` is new, updated, unchanged, conflict, taken (the file's text into the run) or overwritten, for which
-    `backup` is the copy of the file as it was.
+    `state` is new, updated, unchanged, conflict, taken (the run took the file's text), refused, or overwritten (with
+    `backup`, a copy of the original file).
     """
 
     file: str
@@ -67,7 +67,7 @@ class SyncedRegion(TypedDict):
 
 @dataclass
 class _TextFile:
-    """A file of the project as it was read, None if it is new; `text` has its line endings."""
+    """A project file; `data` is its content as read, None for a new file; `text` keeps the line endings."""
 
     name: str
     data: bytes | None
@@ -81,7 +81,7 @@ class _TextFile:
 
 @dataclass
 class TexProject:
-    """The LaTeX files of a folder; `problems` and `notices` have a line each for what could not be done, or was."""
+    """The LaTeX files of a folder; `problems` lists what failed, `notices` what was done, a line each."""
 
     root: Path
     files: dict[str, _TextFile] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class TexProject:
                 name = path.relative_to(project.root).as_posix()
                 try:
                     if len(seen) > _MOST_FILES or not target.is_relative_to(project.root):
-                        raise FileRefusedError("is a link out of the folder, or one file too many")
+                        raise FileRefusedError("is a link out of the folder, or exceeds the number of files")
                     data = read_regular(target, _MOST_BYTES)
                 except (OSError, FileRefusedError) as error:
                     project.problems.append(f"{name}: {getattr(error, 'strerror', None) or error}; not touched.")
@@ -136,7 +136,7 @@ class TexProject:
 
     @property
     def definitions(self) -> str:
-        """What stands before the text of the main file, with the files that it reads: commands that the text uses."""
+        """The main file's preamble, including the files that it inputs."""
         main = self.files.get(self.main_file)
         base = self.main_folder
 
@@ -148,24 +148,25 @@ class TexProject:
         return _INPUT.sub(read, preamble)
 
     def regions(self) -> list[tuple[_TextFile, Region]]:
-        """All regions and places for some, by file; raises `InputError` for marks that do not pair up, and for files
-        that git left unmerged.
-        """
+        """Return all regions and placeholders by file; raises `InputError` for unpaired marks and unmerged files."""
         for file in self.files.values():
             if "\n>>>>>>> " in file.text and (unmerged := _UNMERGED.search(file.text)):
                 line = file.text.count("\n", 0, unmerged.start()) + 1
                 raise InputError(
-                    f"{file.name}:{line}: git could not merge this file, and has marked where.",
-                    help="Resolve the merge first (git status names the files).",
+                    f"{file.name}:{line}: git could not merge this file, and marked the conflicts.",
+                    help="Resolve the conflicts first (git status names the files).",
                 )
         return [(file, region) for file in self.of_kind(".tex") for region in find_regions(file.text, file.name)]
 
     def named(self, name: str) -> _TextFile:
-        """The file of this name; a new one has the line endings of the first."""
+        """Return the file with this name, a new one if there is none."""
         return self.files.setdefault(name, _TextFile(name, None, ""))
 
     def put(self, name: str, content: bytes, before: bytes | None) -> bool:
-        """Replace a file that was `before`, None if it is new; false, with a problem, if that is impossible; blocks."""
+        """Replace a file whose content was `before` (None: new file); on failure, note a problem and return False.
+
+        Blocks.
+        """
         target = (self.root / name).resolve()
         try:
             if not target.is_relative_to(self.root):
@@ -185,37 +186,37 @@ class TexProject:
         return True
 
     def back_up(self, file: _TextFile) -> str:
-        """Copy a file as it is beside it; returns the copy's name, empty if that failed."""
+        """Copy a file in its folder before a change; returns the copy's name, empty if that failed."""
         names = (f"{file.name}.original{f'.{number}' * (number > 1)}" for number in range(1, 10_000))
         name = next(name for name in names if not os.path.lexists(self.root / name))
         return name if self.put(name, file.data or b"", None) else ""
 
     def write(self, file: _TextFile, text: str) -> bool:
-        """Replace a file's text; false, with a problem, if that is impossible; blocks."""
+        """Replace a file's text; on failure, note a problem and return False. Blocks."""
         try:
             content = text.encode(file.encoding)
         except UnicodeEncodeError as error:
             sign = error.object[error.start]
-            self.problems.append(f"{file.name}: is in Latin-1, which has no {sign!r}; convert it to UTF-8.")
+            self.problems.append(f"{file.name} is in Latin-1, which has no {sign!r}; convert it to UTF-8.")
             return False
         return self.put(file.name, content, file.data)
 
     def new_region(self, section: str) -> tuple[_TextFile, Region]:
-        """A region for a section in a file of its own, which is not there yet."""
+        """Make a region for a section in a new file."""
         base = self.main_folder
         awaited = {Path(name.strip().removesuffix(".tex")) for name in _INPUT.findall(self.source)}
         ours = [path.as_posix() for path in sorted(awaited) if path.name == section and ".." not in path.parts]
         name = next((name for name in ours if f"{base}{name}.tex" not in self.files and name[0] != "/"), "")
         if not name:
             name = f"sections/{'citeloom-' * (f'{base}sections/{section}.tex' in self.files)}{section}"
-            self.notices.append(f"{base}{name}.tex is new: put \\input{{{name}}} where it should stand.")
+            self.notices.append(f"{base}{name}.tex is new: put \\input{{{name}}} where it should appear.")
         newline = next((file.newline for file in self.of_kind(".tex")), "\n")
         return self.named(f"{base}{name}.tex"), Region("", section, "", "", 0, 0, newline)
 
 
 @dataclass(frozen=True)
 class TexSection:
-    """A section of a run as it is now."""
+    """The current version of a run's section."""
 
     run: str
     kind: str
@@ -223,11 +224,13 @@ class TexSection:
 
     @classmethod
     def all_of(cls, run: str, record: StoredRecord, home: Home) -> list[TexSection]:
-        """The sections of a section's or paper's record, in the order of the text; blocks."""
+        """Return the sections of a section's or paper's record, in text order; blocks."""
         parts = (
-            [with_sources(part, record["report"]) for part in record["sections"]] if "sections" in record else [record]
+            [complete_section(part, record["report"]) for part in record["sections"]]
+            if "sections" in record
+            else [record]
         )
-        # The project has a style of its own; only what has a title has an abstract.
+        # The project sets the citation style; an abstract is only exported with a title.
         made = [stored({**part, "csl": "", "title": "x"}) for part in parts]
         return [cls(run, str(part["section"]), ResultFiles.of(part, home)) for part in made]
 
@@ -239,10 +242,10 @@ def synchronize(
     written: WrittenFiles,
     take: Callable[[TexSection, str], TexSection],
 ) -> list[SyncedRegion]:
-    """Bring the regions of a project up to date with sections by kind; blocks.
+    """Update the regions of a project from sections by kind; blocks.
 
-    `take(section, theirs)` stores a person's text in the run and returns the section as it is then. Raises
-    `InputError` for broken marks, before anything is written.
+    `take(section, theirs)` stores a person's text in the run and returns the resulting section. Raises `InputError` for
+    broken marks, before anything is written.
     """
     source, base = project.source, project.main_folder
     found = [item for item in project.regions() if item[1].section in sections]
@@ -250,7 +253,7 @@ def synchronize(
     places = {region.section: (file, region) for file, region in reversed(found) if not region.run}
     regions = [item for item in found if item[1].run]
     regions += [places.get(kind) or project.new_region(kind) for kind in sections if kind not in present]
-    keys = _grow(project, source, list(sections.values()))
+    keys = _grow_bibliography(project, source, list(sections.values()))
     originals = {new: old for old, new in keys.items()}
     done: list[SyncedRegion] = []
     changes: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
@@ -259,7 +262,7 @@ def synchronize(
         fresh = _body(section, source, keys)
         body: str = fresh
         if region.body != fresh and not region.edited and region.source == body_hash(fresh):
-            body, taken = region.body, region.source  # a person's text, which the run has
+            body, taken = region.body, region.source  # a person's text, already stored in the run
         elif region.body != fresh and not region.edited and not region.source:
             state = "updated" if region.run else "new"
         elif region.body != fresh and side == "theirs":
@@ -295,8 +298,8 @@ def _body(section: TexSection, source: str, keys: Mapping[str, str]) -> str:
     return section_body(section.files.content("tex").decode("utf-8"), source, keys, section.files.images, _FIGURES)
 
 
-def _grow(project: TexProject, source: str, sections: Sequence[TexSection]) -> Mapping[str, str]:
-    """Append what the project's bibliography lacks; returns the keys that were renamed."""
+def _grow_bibliography(project: TexProject, source: str, sections: Sequence[TexSection]) -> Mapping[str, str]:
+    """Append the entries that the project's bibliography lacks; returns the renamed keys."""
     cited = "\n\n".join(section.files.record["bibliography"] for section in sections)
     bibs = {file.name: file.text for file in project.of_kind(".bib")}
     entries, keys, notes = grow_bibliography(bibs, list(parse_bibliography(cited, "cited").papers.values()))

@@ -187,8 +187,9 @@ class IngestJobs:
 
 async def check_arguments(request: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `acheck_prose` from a request; raises `InputError` for an invalid experiment."""
-    experiment = request["experiment"]
-    return {**request, "experiment": experiment and await asyncio.to_thread(running.parse_experiment, experiment)}
+    given = request["experiment"]
+    experiment = None if given is None else await asyncio.to_thread(running.parse_experiment, given)
+    return {**request, "experiment": experiment}
 
 
 def require_services(session: Session) -> None:

@@ -87,6 +87,14 @@ class LabelBody(_Body):
     archived: bool | None = None
 
 
+class ReadersBody(_Body):
+    """Who may read a conversation besides its owner."""
+
+    readers: list[Annotated[str, Field(max_length=40)]] = Field(
+        max_length=200, description="Names of accounts, or `*` for everybody here."
+    )
+
+
 class WritingBody(run_options.TableSources, run_options.SteeredOptions, _Strict):
     """A section or a paper to write from an experiment."""
 

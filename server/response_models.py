@@ -64,6 +64,12 @@ class ConversationWithJob(results.ConversationDetails, _WithJob):
     paused: PausedQuestion | None
 
 
+class Readers(TypedDict):
+    """Who may read a conversation besides its owner; `*` is everybody."""
+
+    readers: list[str]
+
+
 class ListedTable(results.TableSummary, _WithJob):
     """An evidence table as `tables list` shows it; `active` is the job that makes it while it waits or works."""
 

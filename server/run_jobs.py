@@ -85,7 +85,7 @@ class RunJobs:
 
     async def start_run(self, request: running.RunRequest, limits: RunLimits) -> Job:
         """Start a run or join it; a finished one answers at once. Raises `InputError`, or `ServerError` if too busy."""
-        session = await self.session.with_settings(**limits.changes()).with_memory()
+        session = await self.session.with_settings(**limits.changes()).add_memory()
         while True:
             run = await running.begin_run(request, session)
             order = serving.JobOrder(run.thread_id, "run", {"limits": limits.changes()})
@@ -97,7 +97,7 @@ class RunJobs:
     async def answer_run(self, run_id: str, answer: Mapping[str, Any]) -> Job:
         """Answer what a run asks, and resume it; raises `AnswerError`, or `AnsweredError` if another was taken."""
         run = await self.find_run(run_id)
-        given = running.signed_answer(answer, ", ".join(filter(None, (people.acting.get(), answer.get("by")))))
+        given = running.sign_answer(answer, ", ".join(filter(None, (people.acting.get(), answer.get("by")))))
         await running.require_valid_answer(self.session, run.thread_id, given)
         known = await self.jobs.find(run.thread_id)  # which has the limits that the run was started with
         limits = SteeredOptions(**known.order.request.get("limits", {})) if known else RunLimits()

@@ -151,3 +151,14 @@ def get_state(request: Request) -> ServerState:
 
 
 StateOf = Annotated[ServerState, Depends(get_state)]
+
+
+async def read_as_owner(thread_id: str, state: StateOf) -> str:
+    """Whose conversation is read, if it is shared with who asks: its owner acts for the rest of the request."""
+    if owner := await asyncio.to_thread(people.sharing_owner, state.session.home, thread_id):
+        people.acting.set(owner)
+    return owner
+
+
+# For requests that read a conversation and do nothing else.
+SharingOwner = Annotated[str, Depends(read_as_owner)]

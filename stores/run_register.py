@@ -75,6 +75,10 @@ OWNED: Final = TypedTable(
     "owned", ("thread_id",), {"thread_id": TEXT, "person": TEXT}, indexes={"owned_by_person": "(person)"}
 )
 
+# Who may read a conversation besides its owner: a person, or `EVERYBODY` with an account.
+SHARED: Final = TypedTable("shared", ("thread_id", "person"), {"thread_id": TEXT, "person": TEXT})
+EVERYBODY: Final = "*"
+
 
 class UnknownRunError(InputError):
     """No run has the requested id."""
@@ -393,7 +397,7 @@ class KeptTurn:
 
 CONVERSATIONS: Final = TypedTable("conversations", ("thread_id",), columns_of(ConversationEntry))
 TURNS: Final = TypedTable("turns", ("thread_id", "number"), {"thread_id": NAME} | columns_of(KeptTurn))
-REGISTER_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, UPDATES, CONVERSATIONS, LABELS, TURNS, WRITTEN, OWNED)
+REGISTER_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, UPDATES, CONVERSATIONS, LABELS, TURNS, WRITTEN, OWNED, SHARED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,6 +478,24 @@ class ConversationRegister(Register):
         condition = f"WHERE thread_id = ?{only} ORDER BY number DESC LIMIT 1"
         return next(iter(self._select(KeptTurn, TURNS, condition, thread_id)), None)
 
+    def readers(self, thread_id: str) -> list[str]:
+        """With whom a conversation is shared; `EVERYBODY` stands for all."""
+        rows = self._read(SHARED, "SELECT * FROM shared WHERE thread_id = ? ORDER BY person", thread_id)
+        return [row["person"] for row in rows]
+
+    def share(self, thread_id: str, readers: Collection[str]) -> None:
+        """Share a conversation with these people, and with nobody else any more."""
+        with self._tables.transaction() as connection:
+            connection.execute("DELETE FROM shared WHERE thread_id = ?", (thread_id,))
+            connection.executemany(SHARED.insert(), [(thread_id, person) for person in readers])
+
+    def sharing_owner(self, thread_id: str, reader: str) -> str:
+        """Who shares the conversation with exactly this id with a reader; empty if it is not shared with them."""
+        shared = "SELECT thread_id FROM shared WHERE person IN (?, ?)"
+        query = f"SELECT * FROM owned WHERE thread_id = ? AND person <> ? AND thread_id IN ({shared})"
+        rows = self._read(OWNED, query, thread_id, reader, reader, EVERYBODY)
+        return rows[0]["person"] if rows else ""
+
     def citing(self, key: str) -> list[CitingTurn]:
         """The turns whose answers cite a paper, most recent first."""
         condition = "JOIN cited_papers USING (thread_id, number) WHERE key = ? ORDER BY answered_at DESC"
@@ -482,7 +504,7 @@ class ConversationRegister(Register):
     def delete(self, thread_id: str) -> None:
         """Delete a conversation; its checkpoints are left to the caller."""
         with self._tables.transaction() as connection:
-            for table in ("cited_papers", "turns", LABELS.name, "conversations"):
+            for table in ("cited_papers", "turns", LABELS.name, SHARED.name, "conversations"):
                 connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
             for table in ("edits", "owned"):  # of its answers
                 of_answers = f"DELETE FROM {table} WHERE substr(thread_id, 1, ?) = ?"

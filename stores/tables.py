@@ -23,7 +23,7 @@ from ..table_columns import SQLITE, Column, TableConnection as TableConnection, 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-TABLES_VERSION: Final = 5  # of a home's tables; a change of it needs a migration
+TABLES_VERSION: Final = 6  # of a home's tables; a change of it needs a migration
 _LONGEST: Final = 200  # characters of a key; PostgreSQL indexes at most some 2,700 bytes
 ALL_ROWS: Final = 2**62  # a limit that both databases accept
 Record = TypeVar("Record", bound="DataclassInstance")

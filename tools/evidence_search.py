@@ -24,10 +24,10 @@ OnFindings = Callable[[Sequence[PassageFinding]], None]
 
 @dataclass(frozen=True, slots=True)
 class FurtherSearch:
-    """A second search, made while the first wave is read, for the needs that this leaves open or thin.
+    """A second search, prepared while the first wave is read, for needs that the first wave leaves open or thin.
 
-    `needs` are those of the purpose with other queries, `enough` is the number of findings from which on a need is not
-    thin. `by_cards` finds windows in papers other than these, and is called if nothing found so far meets a need.
+    `needs` are the purpose's needs with other queries; a need with fewer than `enough` findings is thin. `by_cards`
+    finds windows in papers other than the given ones, and is called if no finding meets a need.
     """
 
     needs: Sequence[Need]
@@ -36,17 +36,17 @@ class FurtherSearch:
     enough: int
 
     def wanted(self, found: Sequence[FoundEvidence]) -> tuple[str, ...]:
-        """The ids of the needs to read on for, by what was found."""
+        """Return the ids of the needs for which the findings are not enough."""
         scores = {need.id: [item.finding.score for item in found if need.id in item.needs] for need in self.needs}
         return tuple(name for name, of in scores.items() if not meets(of) or len(of) < self.enough)
 
-    def traced(self, item: FoundEvidence, wanted: Sequence[str]) -> FoundEvidence:
-        """The finding of a further window, as found by the search for its need."""
+    def attribute(self, item: FoundEvidence, wanted: Sequence[str]) -> FoundEvidence:
+        """Attribute a finding of a further window to the search for its need."""
         need = next((need for need in self.needs if need.id in item.needs and need.id in wanted), None)
         return item if need is None else replace(item, query=need.search)
 
 
-_PLENTY_IN_ALL: Final = 30  # strong findings, shared among the needs when they are few
+_PLENTY_IN_ALL: Final = 30  # strong findings, divided among the needs if they are few
 
 
 def _build_result(
@@ -65,7 +65,7 @@ async def search_each(
     *,
     known: Sequence[str] = (),
 ) -> list[SearchResult]:
-    """The best windows for each search, each read once, without `known` chunks, together in one wave."""
+    """Find the best windows for each search, without `known` chunks, and read them once, all in one wave."""
     read = list(known)
     proposed: list[list[Window]] = []
     for need, scope in searches:
@@ -95,12 +95,10 @@ async def read_in_waves(
 ) -> SearchResult:
     """Read windows best first, skipping those whose needs are met, exhausted, or well served by the same paper.
 
-    The last wave has `further` windows.
+    The last wave has `further` windows. `on_findings` receives findings as soon as they are read.
 
-    `on_findings` receives findings as soon as they are read.
-
-    With a `library`, the last wave also reads the abstracts of the papers that helped most, unless they are among the
-    windows: an abstract states a paper's main findings, but ranks below passages that detail one of them.
+    With a `library`, the last wave also reads the abstracts of the papers that helped most, unless already read: an
+    abstract states a paper's main findings, but ranks below passages with details.
     """
     found: list[FoundEvidence] = []
     read: list[Window] = []
@@ -132,7 +130,7 @@ async def read_in_waves(
                 more += await further.by_cards({window.paper.key for window in (*windows, *more)})
         searched_for = frozenset(chunk_ids(more))
         if last and library is not None:
-            more += await asyncio.to_thread(_abstracts, library, found, [*read, *wanted, *more], limits)
+            more += await asyncio.to_thread(_abstract_windows, library, found, [*read, *wanted, *more], limits)
         wanted, windows = [*wanted, *more], [*windows, *more]
         reading = read_windows(reader, purpose, wanted, limits, purpose.needs, on_findings=on_findings)
         if number == 1 and further is not None:
@@ -144,15 +142,17 @@ async def read_in_waves(
         else:
             new, lost = await reading
         if further is not None:
-            new = [further.traced(item, again) if item.finding.spans[0][0].id in searched_for else item for item in new]
+            new = [
+                further.attribute(item, again) if item.finding.spans[0][0].id in searched_for else item for item in new
+            ]
         found, read, unreadable = [*found, *new], [*read, *wanted], unreadable | lost
     return replace(_build_result(limit_findings(found, limits), windows, read, unreadable), again=again)
 
 
-def _abstracts(
+def _abstract_windows(
     library: Library, found: Sequence[FoundEvidence], read: Sequence[Window], limits: EvidenceLimits
 ) -> list[Window]:
-    """The unread abstracts of the papers with most strong findings; blocks."""
+    """Return windows on the unread abstracts of the papers with the most strong findings; blocks."""
     papers = Counter(item.finding.paper.key for item in found if _is_strong(item))
     known = set(chunk_ids(read))
     windows: list[Window] = []
@@ -174,10 +174,10 @@ async def read_windows(
     *,
     on_findings: OnFindings | None = None,
 ) -> tuple[list[FoundEvidence], frozenset[str]]:
-    """The useful findings of windows, best first, and the ids of unreadable chunks.
+    """Read windows; returns the useful findings, best first, and the ids of unreadable chunks.
 
-    Neighbouring papers share a call. A finding is assigned to the search for its need if that is among those
-    `searched_for`, otherwise to the first search.
+    Neighbouring papers share a call. A finding is assigned to the search for its need if that need was `searched_for`,
+    otherwise to the first search.
     """
 
     async def read(group: Sequence[Window]) -> list[PassageFinding]:
@@ -231,12 +231,12 @@ def _pack(pieces: Sequence[Sequence[Window]], tokens: int) -> list[list[Window]]
 
 
 def chunk_ids(windows: Sequence[Window]) -> tuple[str, ...]:
-    """The ids of all chunks of windows, each once."""
+    """Return the ids of all chunks of windows, each once."""
     return tuple(dict.fromkeys(chunk.id for window in windows for chunk in window.chunks))
 
 
 async def nearest_chunks(library: Library, queries: Sequence[str], chunk_ids: Sequence[str], k: int) -> list[str]:
-    """The `k` chunks nearest to any of the queries, best first; chunks that are gone are left out."""
+    """Return the `k` chunks nearest to any of the queries, best first; missing chunks are left out."""
     if not chunk_ids:
         return []
     vectors = await gather_all(map(library.embedding.embed_query, queries))
@@ -252,7 +252,7 @@ def _is_strong(item: FoundEvidence) -> bool:
 def _settled_needs(
     purpose: Purpose, read: Sequence[Window], found: Sequence[FoundEvidence], limits: EvidenceLimits
 ) -> set[str]:
-    """The needs for which further reading is not worth the calls."""
+    """Return the needs for which further reading is not worth the calls."""
     strong = [item for item in found if _is_strong(item)]
     many = Counter(need for item in strong for need in item.needs)
     papers = {need.id: {item.finding.paper.key for item in strong if need.id in item.needs} for need in purpose.needs}

@@ -16,24 +16,23 @@ from .window_search import WindowLimits
 
 _BREADTH: Final = 2
 _ENOUGH_OF_A_PAPER: Final = 3  # strong findings for one need of a question about many papers
-MEASURED_WEIGHT: Final = 0.03  # for an effect, the size of a group and a test, each: what answers most questions
-_RESTATED: Final = 0.8  # share of the telling words of the shorter of two statements
-_RESTATED_RESULTS: Final = 0.6  # the same, if that one has so many numbers and the other has all of them
+MEASURED_WEIGHT: Final = 0.03  # added for each of an effect, a group size and a test
+_RESTATED: Final = 0.8  # minimum share of the shorter statement's significant words in a restatement
+_RESTATED_RESULTS: Final = 0.6  # the same, if the statements share at least `_RESULTS` numbers
 _RESULTS: Final = 3
-_FEWEST_WORDS: Final = 5  # telling words of a statement that can be restated
+_FEWEST_WORDS: Final = 5  # significant words of a statement that can be restated
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLimits(WindowLimits):
     """How much a search reads and keeps, and how it weights scores (see `config.Settings`).
 
-    `read_tokens` limits what the first search for all needs reads, `search_tokens` each later one; `call_tokens` is
-    what one call of the reader is shown; `waves` is the number of parts in which the first search is read, and
-    `abstracts` the number of papers whose abstract is read at its end. Reading for a need stops after `plenty` strong
-    findings, from several papers if there are several, or after `dry` consecutive windows without one; a paper that has
-    given `of_paper` strong findings for a need is read no further for it (None: no limit). `top_k_final` and
-    `per_paper` limit what is kept for each need, and per paper for each need; None keeps everything that was read and
-    is useful. If nothing is, the `near` best of the rest are kept, so that an answer can name what comes nearest.
+    `read_tokens` limits the first search for all needs, `search_tokens` each later one, `call_tokens` one call of the
+    reader. The first search is read in `waves` parts, and then the abstracts of `abstracts` papers. Reading for a need
+    stops after `plenty` strong findings (from several papers, if there are several) or after `dry` consecutive windows
+    without one; reading a paper for a need stops after `of_paper` strong findings (None: no limit). `top_k_final` and
+    `per_paper` limit the findings kept per need, and per paper and need; None keeps all useful ones. If none is useful,
+    the `near` best are kept, so that an answer can name the nearest.
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
@@ -61,11 +60,11 @@ class EvidenceLimits(WindowLimits):
         return Retrieval(mode=self.retrieval_mode, rerank=self.rerank)
 
     def within(self, call_tokens: int) -> EvidenceLimits:
-        """These limits for a reader with at most `call_tokens` per call."""
+        """Return these limits for a reader with at most `call_tokens` per call."""
         return replace(self, call_tokens=call_tokens, window_tokens=min(self.window_tokens, call_tokens))
 
     def for_breadth(self) -> EvidenceLimits:
-        """These limits for a question about many papers: more, smaller windows, and reading stops much later."""
+        """Return these limits for a question about many papers: more, smaller windows, and reading stops later."""
         return replace(
             self,
             read_tokens=_BREADTH * self.read_tokens,
@@ -77,13 +76,13 @@ class EvidenceLimits(WindowLimits):
         )
 
     def windows(self, tokens: int, needs: int = 1) -> EvidenceLimits:
-        """These limits for the windows proposed for this many needs, `tokens` in total."""
+        """Return these limits for proposing windows of `tokens` in total for this many needs."""
         return replace(self, tokens=tokens, hits=self.top_k_initial * needs)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundEvidence:
-    """A finding that is kept, evidence once it gets an id; `also` are further needs that it serves."""
+    """A kept finding, which becomes evidence with an id; `also` are further needs that it serves."""
 
     finding: PassageFinding
     combined_score: float
@@ -94,13 +93,13 @@ class FoundEvidence:
     def needs(self) -> tuple[str, ...]:
         return (self.finding.need, *self.also)
 
-    def joined(self, other: FoundEvidence) -> FoundEvidence:
+    def merge_same_words(self, other: FoundEvidence) -> FoundEvidence:
         """Merge with `other`, which rests on the same words: serves both findings' needs and keeps the longer words."""
         longer = FindingWords.of_finding(other.finding).length > FindingWords.of_finding(self.finding).length
-        return self._serving(other, other.finding.spans if longer else self.finding.spans, self.finding.statement)
+        return self._merge(other, other.finding.spans if longer else self.finding.spans, self.finding.statement)
 
-    def restated(self, other: FoundEvidence) -> FoundEvidence:
-        """Merge with `other`, which states the same at another place: keeps the fuller statement and all words."""
+    def merge_restated(self, other: FoundEvidence) -> FoundEvidence:
+        """Merge with `other`, which says the same elsewhere: keeps the fuller statement and the words of both."""
         statement = max(
             self.finding.statement, other.finding.statement, key=lambda text: (count_measures(text), len(text))
         )
@@ -108,9 +107,9 @@ class FoundEvidence:
         for span in other.finding.spans:
             if not any(_words_of(span) in _words_of(kept) for kept in spans):
                 spans.append(span)
-        return self._serving(other, sorted(spans, key=lambda span: (span[0].index, span[1])), statement)
+        return self._merge(other, sorted(spans, key=lambda span: (span[0].index, span[1])), statement)
 
-    def _serving(self, other: FoundEvidence, spans: Sequence[tuple[Chunk, int, int]], statement: str) -> FoundEvidence:
+    def _merge(self, other: FoundEvidence, spans: Sequence[tuple[Chunk, int, int]], statement: str) -> FoundEvidence:
         also = tuple(dict.fromkeys(need for need in (*self.also, *other.needs) if need and need != self.finding.need))
         score = max(self.finding.score, other.finding.score)
         finding = replace(self.finding, spans=tuple(spans), score=score, statement=statement)
@@ -137,10 +136,10 @@ class FoundEvidence:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The result of a search: the findings kept, best first, and the ids of all chunks read for it.
+    """The result of a search: the kept findings, best first, and the ids of all chunks read.
 
-    `proposed` counts the passages found, `shown` the ones shown to the reader, and `unreadable` the shown ones for
-    which it gave no valid answer. `again` are the ids of the needs for which a further search was read.
+    `proposed` counts the found passages, `shown` those shown to the reader, and `unreadable` the shown ones without a
+    valid answer. `again` are the ids of needs for which a further search was read.
     """
 
     found: tuple[FoundEvidence, ...]
@@ -152,10 +151,9 @@ class SearchResult:
 
 
 def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEvidence]:
-    """The useful findings to keep, best first, within the limits per need and per paper.
+    """Select the useful findings to keep, best first, within the limits per need and per paper.
 
-    Findings on the same words, and those of a paper that state the same twice, are merged into one, which serves the
-    needs of all.
+    Findings on the same words, and restatements within a paper, are merged into one that serves the needs of all.
     """
     best: list[FoundEvidence] = []
     words: list[FindingWords] = []
@@ -173,12 +171,12 @@ def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> li
         need, key = item.finding.need, item.finding.paper.key
         own = FindingWords.of_finding(item.finding)
         if (place := find_same(own, words)) is not None:
-            best[place] = best[place].joined(item)
+            best[place] = best[place].merge_same_words(item)
             words[place] = FindingWords.of_finding(best[place].finding)
             continue
         said = _StatementWords.by(item)
         if (same := next((place for place, other in enumerate(statements) if said.restates(other)), None)) is not None:
-            best[same] = best[same].restated(item)
+            best[same] = best[same].merge_restated(item)
             words[same], statements[same] = FindingWords.of_finding(best[same].finding), _StatementWords.by(best[same])
             continue
         if limits.top_k_final is not None and of_need[need] >= limits.top_k_final:
@@ -200,7 +198,7 @@ def _words_of(span: tuple[Chunk, int, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _StatementWords:
-    """What a finding states: its paper's key, and the numbers and telling words of its statement."""
+    """A finding's paper key, and the numbers, significant words and direction of its statement."""
 
     key: str
     numbers: frozenset[str]
@@ -214,7 +212,7 @@ class _StatementWords:
         return cls(item.finding.paper.key, numbers, frozenset(telling) - numbers, direction(item.finding.statement))
 
     def restates(self, other: _StatementWords) -> bool:
-        """Whether one of both, of the same paper, has all numbers and nearly all words of the other."""
+        """Whether, in the same paper, one statement has all numbers and nearly all words of the other."""
         less, more = sorted((self, other), key=lambda item: len(item.words))
         if self.key != other.key or self.way != other.way or len(less.words) < _FEWEST_WORDS:
             return False
@@ -223,12 +221,12 @@ class _StatementWords:
         return len(less.numbers & more.numbers) == fewer and len(less.words & more.words) >= least * len(less.words)
 
 
-_FEWEST_SHARED: Final = 40  # characters; shorter words contained in others may be from another place
+_FEWEST_SHARED: Final = 40  # characters; shorter words may occur in others by chance
 
 
 @dataclass(frozen=True, slots=True)
 class FindingWords:
-    """The words that a finding rests on: the paper's key, and for each run its chunk id and its text on one line."""
+    """The words that a finding rests on: the paper's key, and each run's chunk id and text on one line."""
 
     key: str
     runs: tuple[tuple[str, str], ...]
@@ -249,7 +247,7 @@ class FindingWords:
         return sum(len(text) for _, text in self.runs)
 
     def same_as(self, other: FindingWords) -> bool:
-        """True for equal words, or contained ones in different chunks: within one, the reader returned both."""
+        """Whether the words are equal, or one contains the other in another chunk (chunks overlap)."""
         if self.key != other.key:
             return False
         if {text for _, text in self.runs} == {text for _, text in other.runs}:
@@ -261,30 +259,30 @@ class FindingWords:
 
 
 def find_same(words: FindingWords, among: Sequence[FindingWords]) -> int | None:
-    """The index of the first entry with the same words."""
+    """Return the index of the first entry with the same words."""
     return next((place for place, other in enumerate(among) if words.same_as(other)), None)
 
 
-STRONG: Final = 0.6  # at or above this score, a finding helps with its need rather than being background
-_WHOLE: Final = 0.9  # at or above this score, a finding meets its need alone
+STRONG: Final = 0.6  # minimum score of a finding that helps with its need, rather than being background
+_WHOLE: Final = 0.9  # minimum score of a finding that meets its need alone
 _SEVERAL: Final = 2
-TRIES: Final = 2  # fruitless searches after which a need counts as searched for in vain
+TRIES: Final = 2  # fruitless searches after which a need's status is "in vain"
 
 
 def coverage(
     needs: Sequence[Need], evidence: Sequence[Mapping[str, Any]], queries: Sequence[Mapping[str, Any]]
 ) -> list[NeedCoverage]:
-    """The coverage of each need; `evidence` and `queries` are the records of a run's state.
+    """Return the coverage of each need; `evidence` and `queries` are the records of a run's state.
 
-    A need is met by one finding that meets it alone, or by two that help; it was searched for in vain when two searches
-    found neither. Of two records with one id the later one counts.
+    A need is met by one finding that meets it alone, or by two that help; its status is "in vain" after two searches
+    without a helpful finding. Of records with the same id, the latest counts.
     """
     planned = {need.id for need in needs}
     evidence = sorted({record["id"]: record for record in evidence}.values(), key=lambda record: -record["llm_score"])
     covered: list[NeedCoverage] = []
     for need in needs:
         searches = [record for record in queries if need.id in record.get("needs", ())]
-        # Evidence first found by an earlier section of a paper names a need of that section.
+        # Evidence first found for an earlier section of a paper names a need of that section.
         again = {name for record in searches for name in record["evidence_ids"]}
         serving = [
             record

@@ -1,8 +1,7 @@
 """Makes paper cards: what a person wants to know before opening a paper, in at most 130 tokens.
 
-A card is read by a screener, which names the papers that may bear on a question. It is made by rules from a paper's
-data in the library (abstract or summary, headings, methods), so that it costs nothing and needs no storage. A card is
-never evidence and never quoted.
+A screener reads cards to name the papers that may bear on a question. A card is made by rules from a paper's data in
+the library (abstract or summary, headings, methods), at no cost and without storage. It is never evidence or quoted.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ _NO_SCOPE: Final = frozenset({Category.ABSTRACT, Category.INTRODUCTION, Category
 async def screen_papers(
     library: Library, screener: ChatScreener, purpose: Purpose, scope: Scope, most: int, known: Collection[str] = ()
 ) -> ScreenedPapers:
-    """The papers that may bear on each need; none if no paper is in scope.
+    """Find the papers that may bear on each need.
 
-    Reads the cards of all papers in `scope`, or of the `most` papers nearest to the needs by summary, apart from those
-    that are `known`.
+    Reads the cards of all papers in `scope`, or of the `most` papers nearest to the needs by summary, except `known`
+    ones.
     """
     keys = set(await keys_to_screen(library, purpose, scope, most)).difference(known)
     cards = await asyncio.to_thread(make_cards, library, frozenset(keys))
@@ -57,7 +56,7 @@ async def screen_papers(
 
 
 async def keys_to_screen(library: Library, purpose: Purpose, scope: Scope, most: int) -> list[str]:
-    """The keys of the papers in scope, or of the `most` papers nearest to the needs by summary."""
+    """Return the keys of the papers in scope, or of the `most` papers nearest to the needs by summary."""
     keys = [paper.key for paper in library.papers() if scope.holds(paper)]
     if len(keys) <= most:
         return keys
@@ -73,7 +72,7 @@ async def keys_to_screen(library: Library, purpose: Purpose, scope: Scope, most:
 
 
 def make_cards(library: Library, keys: Collection[str] | None = None) -> list[PaperCard]:
-    """The cards of these papers, or of all, in the order of their keys; blocks."""
+    """Make the cards of these papers, or of all, in the order of their keys; blocks."""
     return [_make_card(library, paper) for paper in library.papers() if keys is None or paper.key in keys]
 
 
@@ -85,16 +84,17 @@ def _make_card(library: Library, paper: Paper) -> PaperCard:
         *(_shorten(sentences[place], _SENTENCE) for place in _telling_places(sentences)),
     ]
     kind = [kind for kind, pattern in _KINDS.items() if pattern.search(paper.title) or pattern.search(abstract)][:1]
-    if design := [*kind, *_samples(library, paper.key, abstract)]:
+    if design := [*kind, *_find_samples(library, paper.key, abstract)]:
         lines.append(f"Design: {'; '.join(design)}")
-    # The headings of a study with subjects name its procedures, not its subject.
-    if not any(part[0].isdigit() or part.startswith("n") for part in design) and (scope := _scope(library, paper.key)):
-        lines.append(f"Parts: {'; '.join(scope)}")
+    # The headings of a study with participants name its procedures, not its topic.
+    has_participants = any(part[0].isdigit() or part.startswith("n") for part in design)
+    if not has_participants and (titles := _part_titles(library, paper.key)):
+        lines.append(f"Parts: {'; '.join(titles)}")
     return PaperCard(paper.key, "\n".join(lines))
 
 
-def _samples(library: Library, key: str, abstract: str) -> list[str]:
-    """The numbers and kinds of subjects stated in the abstract, else at the beginning of the methods."""
+def _find_samples(library: Library, key: str, abstract: str) -> list[str]:
+    """Find the numbers and kinds of participants in the abstract, else at the beginning of the methods."""
     found = [match.group() for match in _SAMPLE.finditer(abstract)]
     if not found:
         rows = library.catalog.chunk_rows(keys=[key], categories=[Category.METHOD])[:_METHOD_CHUNKS]
@@ -104,7 +104,7 @@ def _samples(library: Library, key: str, abstract: str) -> list[str]:
 
 
 def _telling_places(sentences: Sequence[str]) -> list[int]:
-    """The places of one sentence on what was done and one on the result, else of the first and the last."""
+    """Find one sentence on the aim and one on the result, else the first and the last; returns their indices."""
     if not sentences:
         return []
     aim = next((place for place, text in enumerate(sentences) if _AIM.search(text)), 0)
@@ -113,9 +113,9 @@ def _telling_places(sentences: Sequence[str]) -> list[int]:
 
 
 def find_statement(library: Library, key: str, rule: str) -> tuple[Chunk, int, int] | None:
-    """The sentence of a paper's abstract, else of its methods, that states its sample, design, aim or result; blocks.
+    """Find the sentence of the abstract, else the methods, that states the sample, design, aim or result; blocks.
 
-    It is the last one for a result, else the first.
+    Returns the last such sentence for a result, else the first.
     """
     patterns = {"sample": [_SAMPLE], "design": [_DESIGN, *_KINDS.values()], "aim": [_AIM], "result": [_OUTCOME]}[rule]
     sections = (Category.ABSTRACT, Category.METHOD)
@@ -134,10 +134,10 @@ def find_statement(library: Library, key: str, rule: str) -> tuple[Chunk, int, i
 def nearest_findings(
     library: Library, need: Need, windows: Sequence[Window], named: Sequence[str], most: int
 ) -> list[FoundEvidence]:
-    """What the nearest papers say they studied and found, in their own words; blocks.
+    """Return what the nearest papers studied and found, in their own words; blocks.
 
-    For a question that no passage helps to answer. The papers are those `named`, then those with the nearest windows;
-    none of these findings helps with the need, so their score is 0.
+    For a question that no passage helps to answer. The papers are those `named`, then those with the nearest windows.
+    Since no finding helps with the need, their scores are 0.
     """
     cosines = {window.paper.key: window.vector_score for window in sorted(windows, key=lambda one: one.vector_score)}
     keys = [key for key in named if key in {paper.key for paper in library.papers()}]
@@ -157,7 +157,7 @@ def nearest_findings(
     return found
 
 
-def _scope(library: Library, key: str) -> list[str]:
+def _part_titles(library: Library, key: str) -> list[str]:
     sections = [section for section in library.sections(key) if section.searchable and section.title]
     named = [
         section

@@ -1,7 +1,7 @@
 """Finds the papers of a library that a question names: by key, DOI, title, or author and year.
 
-Uses rules only, so that it costs nothing and can be explained. Mentions are removed from the question, so that the
-words of a title are not read as names or as words about sections.
+Uses rules only. Mentions are removed from the question, so that the words of a title are not read as names or as words
+about sections.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _AROUND: Final = {
 }
 _LONGEST_TITLE = 500  # characters
 _LONG_TITLE = 6  # minimum words of a title that is recognised without quotes or capitals
-_NEAR = 0.88  # minimum share of equal characters for two titles to be the same except for a typo
+_NEAR = 0.88  # minimum share of equal characters of titles that differ by a typo only
 _BEFORE_A_TITLE = 2  # words, such as "paper on"
 OtherUse = Callable[[str, str], bool]
 _SHARED = 0.6  # minimum share of a title's words in the question before it is compared
@@ -32,7 +32,10 @@ _SHARED = 0.6  # minimum share of a title's words in the question before it is c
 
 @dataclass(frozen=True, slots=True)
 class NamedPapers:
-    """The keys of the papers a question names, sorted, and it without them; `by_title` if only by unquoted titles."""
+    """The keys of the papers a question names, sorted, and the rest of the question.
+
+    `by_title` means that it names them only by unquoted titles.
+    """
 
     keys: tuple[str, ...]
     rest: str
@@ -51,7 +54,7 @@ class _QuestionWord:
 
 @dataclass(frozen=True, slots=True)
 class _Title:
-    """A form of a paper's title: all of it, or the part before the colon."""
+    """A paper's title, or the part before its colon."""
 
     key: str
     words: tuple[str, ...]
@@ -62,12 +65,12 @@ class _Title:
         return " ".join(self.words)
 
 
-def named_papers(
+def find_mentions(
     question: str, papers: Sequence[Paper], used_elsewhere: OtherUse = lambda name, key: False
 ) -> NamedPapers:
-    """The papers that a question names; an author and a year may name several.
+    """Find the papers that a question names; an author and a year may name several.
 
-    A name that is one word of a title counts only if no other paper uses it: `used_elsewhere(name, key)`.
+    A title of one word counts only if no other paper uses the word: `used_elsewhere(name, key)`.
     """
     keys: set[str] = set()
     rest = question
@@ -85,7 +88,7 @@ def named_papers(
 
 
 def _blank(text: str, start: int, end: int) -> str:
-    """The text with a span replaced by spaces, so that all other offsets are unchanged."""
+    """Replace a span by spaces, so that other offsets are unchanged."""
     return text[:start] + " " * (end - start) + text[end:]
 
 
@@ -108,7 +111,7 @@ def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
     ]
     for start, written in dict.fromkeys(candidates):
         word = re.sub(r"['’]s$", "", written.rstrip(".:")).casefold()
-        # "paper" or "2020" may be a key, but counts as a word unless it is marked as a key.
+        # "paper" or "2020" may be a key, but counts as a word unless marked as a key.
         marked = question[max(0, start - 1) : start] == "@" or word.startswith("@")
         word = word.lstrip("@")
         if not marked and not (re.search(r"\d", word) and re.search(r"[^\W\d]", word)):
@@ -131,7 +134,7 @@ def _by_title(question: str, papers: Sequence[Paper], used_elsewhere: OtherUse) 
         for written in dict.fromkeys([whole, whole.split(":")[0]]):
             if words := _title_words(written):
                 forms.setdefault(words, []).append(_Title(paper.key, words, written.strip()))
-    # A form that several papers share is ambiguous.
+    # A title that several papers share is ambiguous.
     titles = [same[0] for same in forms.values() if len({title.key for title in same}) == 1]
     titles.sort(key=lambda title: (-len(title.words), title.key))
     found: set[str] = set()
@@ -161,14 +164,14 @@ def _words(text: str) -> list[_QuestionWord]:
 
 @lru_cache(maxsize=1 << 15)
 def _title_words(title: str) -> tuple[str, ...]:
-    """The words of a title; cached, since each question needs those of all papers."""
+    """Split a title into words; cached, since each question needs the words of all titles."""
     return tuple(word.folded for word in _words(title))
 
 
 def _likeness(one: str, other: str) -> float:
-    """Share of equal characters, 0 to 1; 0 immediately when the lengths alone rule out more than `_NEAR`.
+    """Return the share of equal characters, 0 to 1; 0 immediately if the lengths alone rule out `_NEAR`.
 
-    The beginnings of texts longer than any title are compared, since a comparison takes quadratic time.
+    Only the beginnings of long texts are compared, since a comparison takes quadratic time.
     """
     one, other = one[:_LONGEST_TITLE], other[:_LONGEST_TITLE]
     total = len(one) + len(other)
@@ -199,12 +202,12 @@ def _title_span(title: _Title, question: str) -> tuple[int, int] | None:
 
 
 def _meant_as_title(title: _Title, window: Sequence[_QuestionWord], before: Sequence[_QuestionWord]) -> bool:
-    """True if a few words that equal a title are meant as that title: written as one, or called a paper.
+    """Whether a few words that equal a title are meant as that title: capitalised like one, or called a paper.
 
-    "Do ensembles help when the sensor moves?" asks about its subject, though a paper is called "When the Sensor Moves".
+    "Do ensembles help when the sensor moves?" does not name the paper "When the Sensor Moves".
     """
     if len(title.words) == 1:
-        # A name such as treeheatr or OpenPBTA; "Preprints" is an ordinary word.
+        # A coined name such as treeheatr or OpenPBTA; "Preprints" is an ordinary word.
         odd = title.written == title.written.lower() or re.search(r"\w[A-Z0-9]", title.written)
         return bool(odd) and window[0].written == title.written and title.words[0] not in GENERIC_WORDS
     if any(word.folded in _AROUND["called_a_paper"] for word in before[-_BEFORE_A_TITLE:]):
@@ -220,7 +223,7 @@ _OTHERS = (["et", "al"], ["and", "colleagues"], ["and", "others"], ["and", "cowo
 
 @dataclass(frozen=True, slots=True)
 class _Mention:
-    """Authors named together, the years that follow them, and whether they are certainly people."""
+    """Authors named together, the years after them, and whether they are certainly people."""
 
     names: tuple[str, ...]
     years: tuple[int, ...]
@@ -229,14 +232,13 @@ class _Mention:
 
 
 def papers_by_author(question: str, papers: Sequence[Paper]) -> list[set[str]]:
-    """For each mention of authors the keys of the papers that it may refer to.
+    """Return for each mention of authors the keys of the papers that it may refer to.
 
-    A name without a year counts only when it refers to a single paper; one with a year may refer to several. A year in
-    which the author has no paper refers to none.
+    A name without a year counts only if it refers to a single paper; a name with a year may refer to several.
     """
-    authors = {paper.key: _authors(paper) for paper in papers}
+    authors = {paper.key: _folded_names(paper) for paper in papers}
     tokens = [match.group() for match in _FORMS["token"].finditer(question)]
-    mentions, loose_years = _mentions(tokens, {name for names in authors.values() for name in names})
+    mentions, loose_years = _find_mentions(tokens, {name for names in authors.values() for name in names})
     years = {paper.key: paper.year for paper in papers}
     groups: list[set[str]] = []
     for mention in mentions:
@@ -246,7 +248,7 @@ def papers_by_author(question: str, papers: Sequence[Paper]) -> list[set[str]]:
         by_all = {key for key in authors if set(mention.names) <= set(authors[key])}
         for year in wanted or (None,):
             found = {key for key in by_all if year is None or years[key] == year}
-            # Papers led or written by the authors named alone come before others.
+            # Prefer papers led by the named authors, or written by them alone.
             led = {key for key in found if authors[key][0] == mention.names[0]}
             alone = {key for key in led or found if set(authors[key]) == set(mention.names)}
             group = alone if len(mention.names) > 1 and not mention.and_others and alone else led or found
@@ -255,13 +257,13 @@ def papers_by_author(question: str, papers: Sequence[Paper]) -> list[set[str]]:
     return groups
 
 
-def papers_led_by(name: str, papers: Sequence[Paper]) -> set[str]:
-    """The keys of the papers whose first author has this (folded) family name, or whose key contains it as the name."""
-    return {paper.key for paper in papers if name in _authors(paper)[:1] or name in _key_name(paper)}
+def find_papers_led_by(name: str, papers: Sequence[Paper]) -> set[str]:
+    """Return the keys of the papers with this (folded) family name as first author or in the key."""
+    return {paper.key for paper in papers if name in _folded_names(paper)[:1] or name in _key_name(paper)}
 
 
-def _authors(paper: Paper) -> tuple[str, ...]:
-    """The family names of a paper, folded; the name in its key first, since people use that too."""
+def _folded_names(paper: Paper) -> tuple[str, ...]:
+    """Return a paper's family names, folded; first the name in its key, which people also use."""
     names = [without_accents(name.casefold()) for name in paper.family_names]
     names = [*(name for name in _key_name(paper) if name not in names), *names]
     return tuple(name for name in names if name)
@@ -272,8 +274,8 @@ def _key_name(paper: Paper) -> tuple[str, ...]:
     return (in_key.group(1),) if in_key else ()
 
 
-def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], tuple[int, ...]]:
-    """The authors named, and the years that are not next to any of them."""
+def _find_mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], tuple[int, ...]]:
+    """Find mentions of authors, and the years that follow none of them."""
     mentions: list[_Mention] = []
     loose: list[int] = []
     lowered = [token.lower() for token in tokens]
@@ -314,14 +316,14 @@ def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], t
 
 
 def _in_a_range(lowered: Sequence[str], index: int) -> bool:
-    """True when a year limits a period: "since 2015", "from 2015 to 2020", "between 2015 and 2020"."""
+    """Whether a year limits a period: "since 2015", "from 2015 to 2020", "between 2015 and 2020"."""
     ends = (lowered[max(0, index - 2) : index], lowered[index + 1 : index + 3][::-1])
     joined = any(len(end) == 2 and end[1] in _AROUND["range"] and _FORMS["year"].fullmatch(end[0]) for end in ends)
     return joined or (index > 0 and lowered[index - 1] in _AROUND["bounds"])
 
 
 def _name_at(tokens: Sequence[str], index: int, known: set[str], longest: int) -> tuple[str | None, int]:
-    """The longest author's name that starts at a token, and where it ends.
+    """Find the longest author's name that starts at a token, and its end.
 
     Names start with a capital, or are immediately followed by a year, "et al." or "and colleagues".
     """

@@ -1,4 +1,4 @@
-"""Finds papers by summary or by the words of their full text, and gives a paper's passages, outline and figures."""
+"""Finds papers by summary or by the words of their full text, and reads a paper's passages, outline and figures."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from .scope import Scope
 
 PAGE_SIZE: Final = 10
 _LONGEST_QUERY: Final = 200  # terms
-_MOST_REQUIRED: Final = 12  # terms of a query that a paper can have all of; each is looked up
+_MOST_REQUIRED: Final = 12  # terms of a query for which papers with all of them come first; each is looked up
 _MOST_CHUNKS: Final = 5000  # chunks ranked by paper: about 50 ms, in a library of any size
 _EARLIEST, _LATEST = 0, 9999
-# The best cosine of 12 queries that have no answer was at most 0.705 for passages and 0.63 for summaries in a library
-# of 150 papers, 0.62 and 0.56 in one of 10; that of 33 queries that have one at least 0.65 and 0.55.
+# The best cosine for 12 queries without an answer was at most 0.705 for passages and 0.63 for summaries in a library of
+# 150 papers, 0.62 and 0.56 in a library of 10; for the 33 queries with an answer it was at least 0.65 and 0.55.
 NEAR_PASSAGE: Final = 0.71
 NEAR_SUMMARY: Final = 0.60
 _NEAR_BY_WORDS: Final = 0.5  # share of the query's significant words
-_MOST_READ: Final = 500  # summaries that are searched for the query's words
-NO_PROSE: Final = ("|", "!", "[!", "#", "<", "$$")  # how tables, pictures, headings, tags and formulas begin
+_MOST_READ: Final = 500  # summaries searched for the query's words
+NO_PROSE: Final = ("|", "!", "[!", "#", "<", "$$")  # beginnings of tables, pictures, headings, tags and formulas
 
 
 @dataclass(frozen=True, slots=True)
 class PaperHit:
-    """A paper with its score, its best matching chunk, and the matching sentence of that chunk."""
+    """A paper with its score, its best matching chunk, and that chunk's matching sentence."""
 
     paper: Paper
     score: float
@@ -57,7 +57,7 @@ class PaperPage:
 
 
 def keys_with_words(library: Library, words: Sequence[str]) -> set[str]:
-    """The keys of the papers whose text has all these words; blocks. Raises `FullTextError`."""
+    """Return the keys of the papers whose text has all these words; blocks. Raises `FullTextError`."""
     having = [
         {split_chunk_id(identifier)[0] for identifier, _ in library.matching([term], _MOST_CHUNKS)}
         for term in dict.fromkeys(analyze(" ".join(words)))
@@ -68,11 +68,11 @@ def keys_with_words(library: Library, words: Sequence[str]) -> set[str]:
 def search_papers(
     library: Library, query: str, min_year: int | None = None, max_year: int | None = None, page: int = 1
 ) -> PaperPage:
-    """The papers whose text contains words of the query, `PAGE_SIZE` per page: first those with all of them; blocks.
+    """Find papers whose text contains words of the query, `PAGE_SIZE` per page; papers with all words come first.
 
-    Both kinds come best first. A paper is scored by its best chunk, and by the query's words in its title; in a large
-    library only papers with one of the 5,000 best chunks count. A limit on the year excludes papers without one. Raises
-    `InputError` for a page below 1 or years in the wrong order, and `FullTextError`.
+    A paper is scored by its best chunk, and by the query's words in its title; in a large library only papers with one
+    of the 5,000 best chunks count. A limit on the year excludes papers without a year. Blocks. Raises `InputError` for
+    a page below 1 or years in the wrong order, and `FullTextError`.
     """
     if page < 1:
         raise InputError(f"There is no page {page}.", help="The first page is 1.")
@@ -82,7 +82,7 @@ def search_papers(
     rarity = library.fulltext.rarity(terms) if matching else {}
     best = {split_chunk_id(name)[0]: (name, score) for name, score in reversed(matching)}
     top = max((score for _, score in best.values()), default=1.0)
-    papers = {paper.key: paper for paper in library.papers()}  # without papers that another process is changing
+    papers = {paper.key: paper for paper in library.papers()}  # excludes papers that another process is changing
     weighed = {
         key: score / top + _share(library, papers[key].title, rarity)
         for key, (_, score) in best.items()
@@ -101,7 +101,7 @@ def search_papers(
 
 
 def year_range(first: int | None, last: int | None) -> tuple[int, int] | None:
-    """Both limits, when at least one is given; raises `InputError` when they are in the wrong order."""
+    """Return both limits if at least one is given; raises `InputError` if they are in the wrong order."""
     if first is None and last is None:
         return None
     years = (_EARLIEST if first is None else first, _LATEST if last is None else last)
@@ -111,14 +111,14 @@ def year_range(first: int | None, last: int | None) -> tuple[int, int] | None:
 
 
 def matching_sentence(library: Library, text: str, query: str, said: Collection[str] = ()) -> str:
-    """The sentence that shares the most significant words with the query; the first prose sentence if none does.
+    """Find the sentence that shares the most significant words with the query, else the first prose sentence.
 
-    Sentences in `said` are skipped when there are others: neighbouring chunks share some.
+    Sentences in `said` are skipped if there are others, since neighbouring chunks overlap.
     """
     rarity = library.fulltext.rarity(set(analyze(query)))
     sentences = [" ".join(text[start:end].split()) for start, end in sentence_spans(text)] or [" ".join(text.split())]
     sentences = [sentence for sentence in sentences if sentence not in said] or sentences
-    # Ties go to the shorter sentence, since it is more specific, then to the first.
+    # Ties go to the shorter, more specific sentence, then to the first.
     best = max(sentences, key=lambda sentence: (_share(library, sentence, rarity), -len(sentence)))
     if _share(library, best, rarity):
         return best
@@ -126,9 +126,9 @@ def matching_sentence(library: Library, text: str, query: str, said: Collection[
 
 
 def nearness_to(library: Library, query: str, least: float) -> Callable[[str, float], bool]:
-    """Tell a text near to a query from the nearest there is, by half of the query's significant words or by its cosine.
+    """Return a function that tells whether a text is near a query: by half of its significant words or by cosine.
 
-    `least` is `NEAR_PASSAGE` or `NEAR_SUMMARY`, which hold for the bundled model; with another, all texts are near.
+    `least` is `NEAR_PASSAGE` or `NEAR_SUMMARY`, valid for the bundled model; with another model, all texts are near.
     """
     if library.embedding.name != LocalEmbedding.name:
         return lambda *_: True
@@ -137,7 +137,7 @@ def nearness_to(library: Library, query: str, least: float) -> Callable[[str, fl
 
 
 def papers_near_to(library: Library, query: str, vector: Vector, years: tuple[int, int] | None) -> list[NearPaper]:
-    """The papers whose summary, or whose note, is near to a query, nearest first; blocks."""
+    """Find the papers whose summary or note is near a query, nearest first; blocks."""
     scope, is_near = Scope(years=years), nearness_to(library, query, NEAR_SUMMARY)
     found = [item for item in library.nearest_papers(vector, len(library.papers())) if scope.holds(item.paper)]
     texts = [f"{item.paper.title}\n{item.summary}\n{item.note}" for item in found[:_MOST_READ]]
@@ -145,14 +145,14 @@ def papers_near_to(library: Library, query: str, vector: Vector, years: tuple[in
 
 
 def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:
-    """The share (0-1) of a query's significant words that a text contains."""
+    """Return the share (0-1) of a query's significant words that a text contains."""
     whole = sum(rarity.values())
     present = set(analyze(text))
     return sum(weight for term, weight in rarity.items() if term in present) / whole if whole else 0.0
 
 
 def publication_statuses(library: Library, papers: Sequence[Paper]) -> dict[str, PublicationStatus]:
-    """The publication status of each paper by key: retracted, corrected, or nothing known; blocks."""
+    """Return the publication status of each paper by key: retracted, corrected, or nothing known; blocks."""
     known = library.metadata.statuses(papers)
     return {paper.key: known.get(paper.key, PublicationStatus()) for paper in papers}
 
@@ -167,9 +167,9 @@ class FigureOfPassage(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Neighbouring chunks of one section as one text, from `start` to `end` in the paper.
+    """Neighbouring chunks of a section as one text, from `start` to `end` in the paper.
 
-    Anything other than text between two chunks of the section is replaced by an empty line.
+    Gaps between chunks are replaced by an empty line.
     """
 
     text: str
@@ -182,11 +182,11 @@ class Passage:
 
 
 def merge_chunks(chunks: Iterable[Chunk]) -> list[Passage]:
-    """Passages of chunks of one paper, given in reading order."""
+    """Merge chunks of one paper, given in reading order, into passages."""
     runs: list[list[Chunk]] = []
     for chunk in chunks:
         last = runs[-1][-1] if runs else None
-        # If chunks are short, this one may also overlap with the last but one.
+        # A chunk may also overlap with the last but one, if chunks are short.
         if last and same_section(last, chunk) and (chunk.index == last.index + 1 or chunk.start < last.end):
             runs[-1].append(chunk)
         else:
@@ -195,7 +195,7 @@ def merge_chunks(chunks: Iterable[Chunk]) -> list[Passage]:
     for run in runs:
         first = run[0]
         text, end = first.text, first.end
-        for chunk in run[1:]:  # a paper without sections is one run: its text must not be copied for each chunk
+        for chunk in run[1:]:
             text += chunk.text[end - chunk.start :] if chunk.start <= end else f"\n\n{chunk.text}"
             end = max(end, chunk.end)
         ids = tuple(chunk.id for chunk in run)
@@ -205,7 +205,7 @@ def merge_chunks(chunks: Iterable[Chunk]) -> list[Passage]:
 
 @dataclass(frozen=True, slots=True)
 class OutlinedSection:
-    """A section with the first and last index of its own chunks and their first and last page, None if it has none."""
+    """A section with the index range of its own chunks and their page range; None without chunks or pages."""
 
     section: Section
     chunks: tuple[int, int] | None
@@ -213,17 +213,17 @@ class OutlinedSection:
 
     @property
     def chunk_count(self) -> int:
-        """The number of the section's own chunks, not counting its subsections."""
+        """The number of the section's chunks, without its subsections."""
         return self.chunks[1] - self.chunks[0] + 1 if self.chunks else 0
 
 
 def outline(library: Library, key: str) -> list[OutlinedSection]:
-    """The sections of a paper in reading order; raises `UnknownPaperError`. Blocks."""
+    """Return the sections of a paper in reading order; raises `UnknownPaperError`. Blocks."""
     sections = library.sections(key)
     starts = [section.start for section in sections]
     held: dict[int, list[Chunk]] = {}
     for chunk in library.paper_chunks(key):
-        # Of sections that start at the same offset, all but the last are empty.
+        # If sections start at the same offset, all but the last are empty.
         held.setdefault(bisect_right(starts, chunk.start) - 1, []).append(chunk)
     outlined: list[OutlinedSection] = []
     for place, section in enumerate(sections):
@@ -234,7 +234,7 @@ def outline(library: Library, key: str) -> list[OutlinedSection]:
 
 
 def read_indexed_text(library: Library, key: str) -> list[Passage]:
-    """The searchable text of a paper, in reading order and without repeated words; raises `UnknownPaperError`. Blocks.
+    """Return the searchable text of a paper, in reading order and without overlaps; raises `UnknownPaperError`. Blocks.
 
     Sections that are not searched, such as reference lists, are not stored in the library and so not included.
     """
@@ -242,14 +242,14 @@ def read_indexed_text(library: Library, key: str) -> list[Passage]:
 
 
 def count_kinds(kinds: Sequence[str]) -> str:
-    """ "3 figures and 1 table"; empty if there are none."""
+    """Format counts as "3 figures and 1 table"; empty if there are none."""
     tables = kinds.count("table")
     counts = [(len(kinds) - tables, "figure"), (tables, "table")]
     return " and ".join(counted(count, name) for count, name in counts if count)
 
 
 def find_figure(figures: Sequence[PaperFigure], chunk: Chunk, sentence: str) -> FigureOfPassage | None:
-    """The figure or table that contains a passage, or that its shown sentence is about; None if there is none."""
+    """Find the figure or table that contains a passage or its shown sentence; None if there is none."""
     for figure in figures:
         if figure.span is None or not (chunk.start < figure.span[1] and figure.span[0] < chunk.end):
             continue
@@ -261,10 +261,10 @@ def find_figure(figures: Sequence[PaperFigure], chunk: Chunk, sentence: str) -> 
 
 
 def find_cited_figures(library: Library, evidence: Iterable[Mapping[str, Any]]) -> dict[str, PaperFigure]:
-    """The figure that contains each piece of evidence, by evidence id; blocks.
+    """Find the figure that contains each piece of evidence, by evidence id; blocks.
 
-    `evidence` are records with `id`, `key`, `chunk_id`, `start`, `end` and `quote`. Evidence from a paper that has
-    changed since or was removed is left out.
+    `evidence` are records with `id`, `key`, `chunk_id`, `start`, `end` and `quote`. Evidence from changed or removed
+    papers is left out.
     """
     found: dict[str, PaperFigure] = {}
     known = library.records()
@@ -284,6 +284,6 @@ def find_cited_figures(library: Library, evidence: Iterable[Mapping[str, Any]]) 
             shared = sum(max(0, min(end, last) - max(start, first)) for first, last in spans)
             held.append((shared, -figure.number, figure))
         most, _, figure = max(held, key=lambda item: item[:2])
-        if 2 * most >= end - start > 0:  # its caption and rows hold at least half of the characters
+        if 2 * most >= end - start > 0:  # the caption and rows contain at least half of the characters
             found[record["id"]] = figure
     return found

@@ -1,4 +1,4 @@
-"""Routes a question: to one paper or to the library, and to kinds of section."""
+"""Routes a question to one paper or the whole library, and to kinds of section."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..roles.protocols import QuestionKind
 from ..stores.library import Library
 from ..stores.text_analysis import analyze
 from ..text.words import is_stop, one_of, read_rules, split_words, without_accents
-from .paper_mentions import OtherUse, named_papers, papers_led_by
+from .paper_mentions import OtherUse, find_mentions, find_papers_led_by
 
 Track = Literal["one_paper", "survey"]
 
@@ -27,7 +27,7 @@ _ANYWHERE, _OF_A_PAPER, _OF_ONE_PAPER = (
 )
 _LEAST_TITLE = 3  # words
 _TITLE_SHARE = 0.6  # minimum share of the question's words in a title
-# Next to words of a title, these ask about its subject, as in "What are the building blocks of life?"
+# With only these words beside a title's, a question is about its subject, as in "What are the building blocks of life?"
 _SUBJECT_WORDS = frozenset("what which how why are is do does the a an of there in can one so many be for and".split())
 
 
@@ -35,9 +35,9 @@ _SUBJECT_WORDS = frozenset("what which how why are is do does the a an of there 
 class Route:
     """The track of a question, the papers it names (one on "one_paper") and the kinds of section it asks for.
 
-    A survey that names papers covers those; one that names none covers the whole library. A survey whose question has
-    the words of a title, but asks about its subject, starts with that paper. With `only_mention` the question
-    does not name the paper, but a thing that no other paper mentions.
+    A survey covers the papers it names, else the whole library. A survey whose question has the words of a title, but
+    asks about its subject, starts with that paper. `only_mention` means that the question does not name the paper, but
+    a thing that no other paper mentions.
     """
 
     track: Track
@@ -47,7 +47,7 @@ class Route:
     only_mention: bool = False
 
     def notice(self) -> str:
-        """Tells the reader of an answer that the question limited the search to papers; empty if it did not."""
+        """Return a line for readers if the question limited the search to papers, else an empty one."""
         if len(self.papers) == 1:
             said = "the question names it; leave its name out"
             if self.only_mention:
@@ -57,12 +57,12 @@ class Route:
 
 
 def route(question: str, papers: Sequence[Paper], used_elsewhere: OtherUse = lambda name, key: False) -> Route:
-    """The route of a question, by rules alone; any text has one."""
-    named = named_papers(question, papers, used_elsewhere)
+    """Route a question by rules alone."""
+    named = find_mentions(question, papers, used_elsewhere)
     asks_about_subject = all(word in _SUBJECT_WORDS for word in re.findall(r"\w+", named.rest.lower()))
     if not named.keys or (len(named.keys) == 1 and named.by_title and asks_about_subject):
         categories = requested_categories(question, about_a_paper=False, alone=False)
-        # Titles that consist of the question's words and cover most of them.
+        # Find titles that consist of the question's words and cover most of them.
         asked = _content_words(question)
         titles = ((paper.key, _content_words(paper.title)) for paper in papers)
         long = [(key, words) for key, words in titles if len(words) >= max(_LEAST_TITLE, _TITLE_SHARE * len(asked))]
@@ -74,7 +74,7 @@ def route(question: str, papers: Sequence[Paper], used_elsewhere: OtherUse = lam
 
 
 def question_kind(question: str, track: Track) -> QuestionKind:
-    """Classify, by rules alone, how widely the library has to be read for a question."""
+    """Classify by rules alone how widely the library must be read for a question."""
     if track == "one_paper":
         return "paper"
     if _INVENTORY.search(question):
@@ -87,10 +87,10 @@ def _content_words(text: str) -> frozenset[str]:
 
 
 def route_in(question: str, library: Library) -> Route:
-    """The route of a question in a library; blocks.
+    """Route a question in a library; blocks.
 
-    A name means the paper that introduces it, but only if no other paper mentions it: a method such as LASSO is a
-    subject, on which several papers have something to say.
+    A coined name stands for the paper that introduces it if no other paper mentions it; otherwise, as for LASSO, it is
+    a subject.
     """
     found = route(question, library.papers(), partial(_used_elsewhere, library))
     if found.papers or found.start:
@@ -104,7 +104,7 @@ def route_in(question: str, library: Library) -> Route:
 
 
 def requested_categories(question: str, *, about_a_paper: bool, alone: bool) -> tuple[Category, ...]:
-    """The kinds of section that a question, without the names of papers, asks for; empty if it does not say.
+    """Return the kinds of section that a question, without the names of papers, asks for; empty if it does not say.
 
     `about_a_paper` says whether it names papers, `alone` whether it names just one.
     """
@@ -116,18 +116,18 @@ def requested_categories(question: str, *, about_a_paper: bool, alone: bool) -> 
 
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _YEAR = re.compile(r"\b(?:1[5-9]|20|21)\d\d\b")
-_FEWEST_CHUNKS: Final = 3  # minimum chunks of a paper with a name that it coined
+_FEWEST_CHUNKS: Final = 3  # chunks of a paper that must have a name that it coined
 _MOST_CHUNKS: Final = 500
 
 
 def papers_of_coined_names(question: str, library: Library) -> dict[str, bool]:
-    """The papers that the names in a question point to, each with whether it is only by a mention; blocks."""
+    """Find the papers that names in a question stand for, each with whether it only mentions the name; blocks."""
     meant: dict[str, bool] = {}
     plain = without_accents(question.casefold())
     for name in coined_names(question):
-        # A year next to an author was checked before, and no paper matches both. "The Wilcoxon test" is not its author.
+        # An author with a year was already checked, without a match. "The Wilcoxon test" does not mean the author.
         unclear = _YEAR.search(question) or re.search(rf"\b(?:the|an?)\s+{name}\b", plain)
-        led = set() if unclear else papers_led_by(name, library.papers())
+        led = set() if unclear else find_papers_led_by(name, library.papers())
         found = [] if led else _papers_with(library, name)
         if len(led) == 1:
             meant[led.pop()] = False
@@ -137,7 +137,7 @@ def papers_of_coined_names(question: str, library: Library) -> dict[str, bool]:
 
 
 def _papers_with(library: Library, name: str) -> list[str]:
-    """The paper of each chunk with the name."""
+    """Return the paper key of each chunk with the name."""
     terms = analyze(name)
     return [split_chunk_id(found)[0] for found, _ in library.matching(terms, _MOST_CHUNKS)] if terms else []
 
@@ -147,7 +147,7 @@ def _used_elsewhere(library: Library, name: str, key: str) -> bool:
 
 
 def coined_names(question: str) -> list[str]:
-    """The words of a question that are names, in order, without repeats."""
+    """Return the words of a question that are coined names, in order, without repeats."""
     tokenizer = load_tokenizer(EMBEDDER)
     names: list[str] = []
     for match in _WORD.finditer(question):

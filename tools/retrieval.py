@@ -1,7 +1,7 @@
-"""Retrieves chunks for a query: by meaning (vectors), by words (BM25), or fused, and re-ranks them if requested.
+"""Retrieves chunks for a query by meaning (vectors), by words (BM25), or both fused, and reranks them if requested.
 
-Each hit carries its true cosine, however it was found. Fused scores order the hits of one search but do not measure
-how good they are: they are scaled to that search's candidates.
+Each hit has its true cosine, however it was found. Fused scores only order the hits of one search, since they are
+scaled to that search's candidates.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .scope import Scope
 
 Ranking = list[tuple[str, float]]
 
-_POOL: Final = 4  # candidates of each kind for each result requested
+_POOL: Final = 4  # candidates of each kind per requested result
 _LEAST_POOL: Final = 50
 _RANK_DAMPING: Final = 60  # the constant of reciprocal rank fusion, as in its paper
-_TABLE_WORDS: Final = 2.0  # word weight for chunks with a table, whose cells mean little to an embedding
-_RERANKED: Final = 2  # results of the search that are re-ranked for each one requested
+_TABLE_WORDS: Final = 2.0  # factor on the word weight for chunks with a table, whose cells mean little to an embedding
+_RERANKED: Final = 2  # reranked results per requested result
 _LEAST_RERANKED: Final = 20
 _SURE: Final = 1e-6  # scores of the cross-encoder are clipped to this distance from 0 and 1
 
@@ -37,8 +37,8 @@ _SURE: Final = 1e-6  # scores of the cross-encoder are clipped to this distance 
 class Retrieval:
     """How a search retrieves and orders chunks.
 
-    `bm25_weight` is the weight of BM25 relative to a weight of 1 for the vectors when scores are fused. `rerank` is the
-    weight (0-1) of a cross-encoder in the order: 0 disables it, with 1 it alone decides.
+    `bm25_weight` is the weight of BM25 in fused scores, relative to 1 for the vectors. `rerank` is the weight (0-1) of
+    a cross-encoder in the order: 0 disables it, with 1 it alone decides.
     """
 
     mode: RetrievalMode = "hybrid"
@@ -64,16 +64,16 @@ class Hit:
 async def retrieve(
     library: Library, query: str, k: int, scope: Scope = ALL_PAPERS, options: Retrieval = DEFAULT_OPTIONS
 ) -> list[Hit]:
-    """The `k` chunks in scope that match the query best, best first; ties are ordered by chunk id.
+    """Return the `k` chunks in scope that match the query best, best first; ties are ordered by chunk id.
 
-    Raises `FullTextError` when words are searched and there is no full-text index, and whatever the embedding raises.
+    Raises `FullTextError` if words are searched without a full-text index, and what the embedding raises.
     """
     ranking, cosines = await rank(library, query, k, scope, options)
 
     def load() -> list[Hit]:
         scores = dict(ranking)
         chunks = [chunk for chunk in library.chunks(list(scores)) if chunk.id in cosines]
-        records = library.records()  # without papers that another process is changing
+        records = library.records()  # excludes papers that another process is changing
         return [
             Hit(chunk, records[chunk.key].paper, min(1.0, max(0.0, cosines[chunk.id])), scores[chunk.id])
             for chunk in chunks
@@ -86,7 +86,7 @@ async def retrieve(
 async def rank(
     library: Library, query: str, k: int, scope: Scope = ALL_PAPERS, options: Retrieval = DEFAULT_OPTIONS
 ) -> tuple[Ranking, Mapping[str, float]]:
-    """The ids that `retrieve` finds, best first with their scores, and their cosines; no text is read."""
+    """Return the ids that `retrieve` finds, best first with their scores, and their cosines; reads no text."""
     mode, within = options.mode, scope.texts()
     terms = [] if mode == "dense" else await asyncio.to_thread(analyze, query)
     pool = k if mode == "dense" and not options.rerank else max(_LEAST_POOL, _POOL * k)
@@ -100,7 +100,7 @@ async def rank(
     embedded = asyncio.ensure_future(library.embedding.embed_query(query))
     # The indexes release the interpreter lock while they search, so independent searches run concurrently.
     dense, words = await asyncio.gather(nearest(), asyncio.to_thread(matching, pool, within))
-    # The true cosine and the BM25 score of everything that either search found.
+    # Complete the true cosines and BM25 scores of everything that either search found.
     cosines, scores = dict(dense), dict(words)
     more_cosines, more_scores = await asyncio.gather(
         asyncio.to_thread(library.cosines, await embedded, [name for name in scores if name not in cosines]),
@@ -141,7 +141,7 @@ def weighted_fusion(
 
 
 def reciprocal_rank_fusion(rankings: Sequence[Ranking]) -> Ranking:
-    """Reciprocal rank fusion: items that rank high in any ranking, higher when in several."""
+    """Fuse rankings by reciprocal rank (Cormack et al. 2009): items in several rankings come higher."""
     fused: dict[str, float] = {}
     for ranking in rankings:
         for place, (name, _) in enumerate(ranking, start=1):
@@ -154,26 +154,26 @@ def _sort_by_score(scores: Mapping[str, float]) -> Ranking:
 
 
 def rerank_pool(k: int) -> int:
-    """How many results are re-ranked when `k` are requested."""
+    """Return how many results are reranked if `k` are requested."""
     return max(_LEAST_RERANKED, _RERANKED * k)
 
 
 def rerank_ranking(ranking: Ranking, judged: Mapping[str, float], part: float) -> Ranking:
-    """The results that a scorer judged, by the sum of both scores, scaled to 0-1; `part` is the scorer's weight.
+    """Order the results that a scorer judged by the weighted sum of both scores, each scaled to 0-1.
 
-    With a part of 1 the scorer alone decides. Ties are ordered by name.
+    `part` (0-1) is the scorer's weight. Ties are ordered by name.
     """
     known = [(name, score) for name, score in ranking if name in judged]
     if not known:
         return []
     sure = np.clip(np.array([judged[name] for name, _ in known], dtype=np.float64), _SURE, 1 - _SURE)
-    # Log-odds: most scores of a search are within a hundredth of 0, and their differences matter.
+    # As log-odds, since most scores of a search are within a hundredth of 0, and their differences matter.
     fused = (1 - part) * _scale([score for _, score in known]) + part * _scale(np.log(sure / (1 - sure)))
     return _sort_by_score({name: float(score) for (name, _), score in zip(known, fused, strict=True)})
 
 
 def _scale(scores: Any) -> NDArray[np.float64]:
-    """The scores scaled to 0-1; all 1 when they are equal."""
+    """Scale scores to 0-1; all 1 if they are equal."""
     raw = np.asarray(scores, dtype=np.float64)
     spread = float(np.ptp(raw))
     return (raw - raw.min()) / spread if spread else np.ones(len(raw))

@@ -35,13 +35,13 @@ def as_years(value: Any) -> Any:
 
 
 def require_words(query: str) -> None:
-    """Raise `InputError` for a query without letters or digits, to which everything would be equally close."""
+    """Raise `InputError` for a query without letters or digits, to which all texts would be equally close."""
     if not any(character.isalnum() for character in query):
         raise InputError(f"There is nothing to look for in the query {query[:40]!r}.", help="Give it some words.")
 
 
 def parse_category(name: str) -> Category:
-    """A category by its name, in any case and with - or _, or by a heading; raises `InputError` listing all."""
+    """Parse a category's name, in any case and with - or _, or a heading; raises `InputError` listing all."""
     try:
         return Category[name.strip().upper().replace("-", "_").replace(" ", "_")]
     except KeyError:
@@ -55,7 +55,7 @@ def parse_category(name: str) -> Category:
 
 
 class Labels(TypedDict, total=False):
-    """What papers must be; an empty text sets no limit. A collection holds what those below it hold."""
+    """Labels that papers must have; an empty text sets no limit. A collection includes its subcollections."""
 
     kind: str
     tag: str
@@ -63,7 +63,7 @@ class Labels(TypedDict, total=False):
 
 
 def has_labels(kind: str, tags: Sequence[str], collections: Sequence[str], wanted: Labels) -> bool:
-    """Whether a paper with such an `entry_labels` is wanted, in any case of letters."""
+    """Whether a paper's labels (from `entry_labels`) match the wanted ones, ignoring case."""
     of_kind, tag, within = (str(wanted.get(name, "")).strip().casefold() for name in ("kind", "tag", "collection"))
     return (
         of_kind in ("", kind)
@@ -74,9 +74,9 @@ def has_labels(kind: str, tags: Sequence[str], collections: Sequence[str], wante
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The limits of a search; an empty field sets no limit. `years` are the first and last year, both inclusive.
+    """The limits of a search; an empty field sets no limit.
 
-    `venue` is a part of the venue's name, in any case.
+    `years` are the first and last year, both inclusive; `venue` is part of the venue's name, ignoring case.
     """
 
     papers: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class Scope:
         venue: str = "",
         **labels: Unpack[Labels],
     ) -> Scope:
-        """Build the scope from user input; raises `InputError` naming what no paper has."""
+        """Build the scope from user input; raises `InputError` for labels, keys or a venue that no paper has."""
         for key in papers:
             library.paper(key)
         if any(labels.values()):
@@ -102,7 +102,7 @@ class Scope:
             papers = [paper.key for paper in known if has_labels(*entry_labels(paper.bibtex), labels)]
             if not papers:
                 said = ", ".join(f"{name} {value!r}" for name, value in labels.items() if value)
-                raise InputError(f"None of the papers has {said}.", help="See '{citeloom} papers list --json'.")
+                raise InputError(f"No paper has {said}.", help="See '{citeloom} papers list --json'.")
         venues = {paper.venue for paper in library.papers() if paper.venue} if venue else set()
         if venue and not any(venue.casefold() in known.casefold() for known in venues):
             by_form = {known.casefold(): known for known in sorted(venues)}
@@ -112,19 +112,19 @@ class Scope:
         return cls(tuple(papers), tuple(parse_category(name) for name in categories), years, venue)
 
     def texts(self) -> TextScope:
-        """The scope as the library's searches take it."""
-        from ..stores.store_protocols import TextScope  # lazily: questions are checked without stores
+        """Convert to the scope of the library's searches."""
+        from ..stores.store_protocols import TextScope  # lazy: questions are checked without stores
 
         return TextScope(self.papers or None, self.categories or None, None, self.years, self.venue)
 
     def holds(self, paper: Paper) -> bool:
-        """True when a paper is in scope, whatever its sections."""
+        """Whether a paper is in scope, regardless of its sections."""
         return self.texts().holds(paper)
 
     def narrowed(self, limits: Scope) -> Scope:
-        """This scope within `limits`: papers and years are intersected, and theirs are taken where nothing is left.
+        """Intersect papers and years with `limits`, which win where the intersection is empty.
 
-        Categories and venue stay as they are, and are those of `limits` where this scope has none.
+        Categories and venue are taken from `limits` where this scope has none.
         """
         inside = tuple(key for key in self.papers if key in limits.papers) if limits.papers else self.papers
         years = self.years or limits.years
@@ -134,7 +134,7 @@ class Scope:
         return Scope(inside or limits.papers, self.categories or limits.categories, years, self.venue or limits.venue)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form stored in graph state; empty for the whole library."""
+        """Convert to plain data for the graph's state; empty for the whole library."""
         kinds = [category.name.lower() for category in self.categories]
         named = {"papers": list(self.papers), "categories": kinds, "years": list(self.years or ()), "venue": self.venue}
         return {name: value for name, value in named.items() if value}
@@ -151,7 +151,7 @@ class QuestionError(InputError):
 
 
 def plain_question(text: object) -> str:
-    """The question on one line; raises `QuestionError`, also for a control character: who pasted it should see it."""
+    """Put the question on one line; raises `QuestionError`, also for control characters, which users should notice."""
     if not isinstance(text, str):
         raise QuestionError(f"The question must be text, not {type(text).__name__}.")
     question = " ".join(text.split())

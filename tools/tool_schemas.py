@@ -23,7 +23,7 @@ from .scope import CategoryName, Scope, as_list, as_years
 
 
 class ToolRequestError(Exception):
-    """A tool call that cannot be carried out; the message is meant for the model."""
+    """A tool call that cannot be carried out; the message is for the model."""
 
 
 class _ToolArguments(BaseModel):
@@ -42,7 +42,7 @@ class ToolAnswer:
 
 
 class Reading(_ToolArguments, ABC):
-    """A tool that reads and makes no evidence; what is unknown is reported to the model."""
+    """A tool that only reads, without adding evidence; unknown ids are reported to the model."""
 
     @abstractmethod
     async def answer(self, library: Library) -> ToolAnswer: ...
@@ -69,7 +69,7 @@ class SearchEvidence(_ToolArguments):
     )
 
     def scope(self) -> Scope:
-        """The requested part of the library."""
+        """Return the requested part of the library."""
         return Scope(
             tuple(self.papers),
             tuple(Category[name.upper()] for name in self.categories),
@@ -191,7 +191,7 @@ TOOL_SPECS: tuple[dict[str, Any], ...] = tuple(
 
 
 def parse_request(name: str, arguments: Any) -> ToolRequest:
-    """The validated request of a tool call; raises `ToolRequestError` for an unknown tool or bad arguments."""
+    """Validate a tool call; raises `ToolRequestError` for an unknown tool or invalid arguments."""
     kind = _REQUESTS.get(name)
     if kind is None:
         raise ToolRequestError(f"There is no tool {name!r}; there are {', '.join(_REQUESTS)}.")
@@ -205,6 +205,6 @@ def parse_request(name: str, arguments: Any) -> ToolRequest:
 
 
 def _name_paper(paper: Paper, status: PublicationStatus) -> str:
-    """Key, year and title, with RETRACTED and the like."""
+    """Format key, year and title, with a status such as RETRACTED."""
     mark = f" [{status.label.upper()}]" if status.label else ""
     return f"{paper.key} ({paper.year or 'no year'}), {paper.title}{mark}"

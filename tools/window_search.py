@@ -1,10 +1,9 @@
 """Proposes windows of papers to read for needs: searched together, fused, capped per paper, without overlap.
 
 Search units are small (chunks), reading units are large (windows). Each query searches the whole scope and, separately,
-the papers whose summaries are nearest to it: both propose papers, and neither can exclude one that the other finds.
-Papers far from all needs are then dropped, and the hits of each paper are spread out, so that the right papers are
-read. Of papers that a reader named for needs, each gets its share of the reading, the more needs name it, and the
-earlier, the larger.
+the papers whose summaries are nearest to it; a paper found by either is proposed. Papers far from all needs are then
+dropped, and the hits of each paper are spread out, so that more papers are read. Papers that a reader named for needs
+get shares of the reading, larger ones if named for more needs or earlier.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from .scope import Scope
 _HITS: Final = 40  # per search
 _SHARE_OF_TWO: Final = 0.7  # maximum share of the reading per paper if there are two
 _AHEAD: Final = 16  # hits whose surroundings are read in one batch
-_PAPERS: Final = 6  # nearest to a query by summary, searched separately
-_CANDIDATE_HITS: Final = 10  # per candidate paper of a need, for all of them together
+_PAPERS: Final = 6  # papers nearest to a query by summary, searched separately
+_CANDIDATE_HITS: Final = 10  # times the number of a need's candidate papers
 _MOST_CANDIDATE_HITS: Final = 400
 
 
@@ -40,8 +39,8 @@ class WindowLimits:
 
     `tokens` limits all windows together, `window_tokens` is the target size of one window, `hits` limits the found
     chunks in them; `paper_share` (0-1) is the share that one paper may take, 1 for no cap. A paper whose best cosine is
-    below the overall best by more than the fraction `paper_margin` of it is left out, 0 for no limit. Each hit of a
-    paper is moved `spread` places back for each earlier hit of that paper. Papers whose keys are `banned` are left out.
+    more than the fraction `paper_margin` below the overall best is left out (0: no limit). Each hit of a paper is moved
+    `spread` places back for each earlier hit of that paper. Papers whose keys are `banned` are left out.
     """
 
     tokens: int = 16_000
@@ -55,7 +54,7 @@ class WindowLimits:
 
 @dataclass(frozen=True, slots=True)
 class FoundChunk:
-    """A chunk found by searches: its best cosine, and the needs it was found for, best rank first."""
+    """A found chunk: its best cosine, and the needs it was found for, best rank first."""
 
     id: str
     cosine: float
@@ -77,17 +76,17 @@ async def propose_windows(
     asked: str = "",
     candidates: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[Window]:
-    """Windows for the needs, best first, taking the needs in turn; none contains a chunk of `known`, read before.
+    """Propose windows for the needs, best first, taking the needs in turn, without `known` chunks.
 
     A hit's cosine is measured against the query that found it or, if given, `asked`. `candidates` are paper keys by
-    need id: each of these papers is searched for its need, and never dropped as too far. Raises whatever the embedding
-    or the stores raise.
+    need id: each of these papers is searched for its need, and never dropped as too far. Raises what the embedding and
+    the stores raise.
     """
     limits = limits or WindowLimits()
     found = await gather_all(
         _rank_for_need(library, need, scope, options, candidates.get(need.id, ())) for need in needs
     )
-    # The best hit of each need, then the second best; a hit for several needs keeps its best rank.
+    # Take the best hit of each need, then the second best; a hit for several needs keeps its best rank.
     needs_of: dict[str, list[str]] = {}
     cosines: dict[str, float] = {}
     for turn in zip_longest(*found):
@@ -103,7 +102,11 @@ async def propose_windows(
     hits = [hit for hit in hits if hit.key not in limits.banned]
     margin = 0.0 if scope.papers else limits.paper_margin
     hits = order_hits(hits, margin, limits.spread, shares_of_named(list(candidates.values())))
-    return await asyncio.to_thread(lambda: with_columns(library, _windows(library, hits, limits, frozenset(known))))
+
+    def build() -> list[Window]:
+        return add_columns(library, _build_windows(library, hits, limits, frozenset(known)))
+
+    return await asyncio.to_thread(build)
 
 
 def shares_of_named(named: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -118,9 +121,9 @@ def shares_of_named(named: Sequence[Sequence[str]]) -> dict[str, float]:
 def order_hits(
     hits: Sequence[FoundChunk], margin: float, spread: int, shares: Mapping[str, float] = MappingProxyType({})
 ) -> list[FoundChunk]:
-    """The hits without those of far papers, each moved back by `spread` for each earlier one of its paper.
+    """Drop the hits of far papers, and move each hit back by `spread` for each earlier one of its paper.
 
-    A paper is far if its best cosine is below the best of all by more than the share `margin`, and it is not named. If
+    A paper is far if its best cosine is more than the fraction `margin` below the overall best, unless it is named. If
     papers have `shares`, every second hit is of these, taken in proportion to them.
     """
     best = dict(sorted(((hit.key, hit.cosine) for hit in hits), key=itemgetter(1)))  # the highest of a paper stays
@@ -141,8 +144,8 @@ def order_hits(
 async def _rank_for_need(
     library: Library, need: Need, scope: Scope, options: Retrieval, candidates: Sequence[str]
 ) -> list[tuple[str, float]]:
-    """The chunks that the need's searches found, best first, with their best cosine."""
-    scopes = await gather_all(_scopes(library, query, scope) for query in need.queries)
+    """Rank the chunks that the need's searches find, best first, with their best cosine."""
+    scopes = await gather_all(_scopes_to_search(library, query, scope) for query in need.queries)
     searches = await gather_all(
         _search(library, query, within, options)
         for query, of_query in zip(need.queries, scopes, strict=True)
@@ -156,7 +159,7 @@ async def _rank_for_need(
 
 
 async def _search_candidates(library: Library, need: Need, scope: Scope, options: Retrieval) -> list[tuple[str, float]]:
-    """The best chunk of each paper in scope, then the second best of each; papers in the order of the scope."""
+    """Find the best chunk of each paper in scope, then the second best; papers in the order of the scope."""
     most = min(_MOST_CANDIDATE_HITS, _CANDIDATE_HITS * len(scope.papers))
     searches = await gather_all(_search(library, query, scope, options, most) for query in need.queries)
     cosines = {name: cosine for search in searches for name, cosine in search}
@@ -165,7 +168,7 @@ async def _search_candidates(library: Library, need: Need, scope: Scope, options
 
 
 def take_turns(names: Sequence[str], keys: Sequence[str]) -> list[str]:
-    """Ids of chunks, best first, in turns: the best of each paper, then the second best, in the order of its key."""
+    """Reorder chunk ids, given best first: the best of each paper in the order of `keys`, then the second best."""
     earlier: Counter[str] = Counter()
     placed: list[tuple[int, int, str]] = []
     for name in names:
@@ -175,8 +178,8 @@ def take_turns(names: Sequence[str], keys: Sequence[str]) -> list[str]:
     return [name for *_, name in sorted(placed)]
 
 
-async def _scopes(library: Library, query: str, scope: Scope) -> list[Scope]:
-    """The scope, and within it the papers nearest to the query by summary, or each paper that was requested.
+async def _scopes_to_search(library: Library, query: str, scope: Scope) -> list[Scope]:
+    """Return the scopes to search: the whole, and the papers nearest by summary; or each requested paper.
 
     Requested kinds of section come first, but do not exclude others.
     """
@@ -201,12 +204,14 @@ async def _search(
 
 
 def share_of_paper(papers: int, usual: float) -> float:
-    """The share of the reading that one of this many papers may take: the fewer papers, the larger."""
+    """Return the share of the reading that one of this many papers may take: the fewer papers, the larger."""
     return 1.0 if papers <= 1 else max(usual, _SHARE_OF_TWO) if papers == 2 else usual
 
 
-def _windows(library: Library, hits: Sequence[FoundChunk], limits: WindowLimits, known: frozenset[str]) -> list[Window]:
-    """Windows around the hits in their order, until the tokens are used up; blocks."""
+def _build_windows(
+    library: Library, hits: Sequence[FoundChunk], limits: WindowLimits, known: frozenset[str]
+) -> list[Window]:
+    """Build windows around the hits in their order, until the tokens are used up; blocks."""
     taken: dict[str, int] = {}  # chunk id -> index of its window
     windows: list[Window] = []
     of_paper: Counter[str] = Counter()
@@ -236,7 +241,7 @@ def _windows(library: Library, hits: Sequence[FoundChunk], limits: WindowLimits,
             near |= _surroundings(library, ahead, limits.window_tokens)
         if index not in near[hit.id]:
             continue  # another process is changing the paper
-        around = _around(near[hit.id], index, limits.window_tokens, taken.keys() | known)
+        around = _extend_chunk(near[hit.id], index, limits.window_tokens, taken.keys() | known)
         try:
             figures = library.described.of(around)
             window = Window(library.paper(key), around, (hit.id,), (hit.cosine,), hit.needs, figures)
@@ -250,16 +255,16 @@ def _windows(library: Library, hits: Sequence[FoundChunk], limits: WindowLimits,
     return windows
 
 
-def with_columns(library: Library, windows: Sequence[Window]) -> list[Window]:
-    """The windows, with the column names of the table in whose middle one begins; blocks."""
+def add_columns(library: Library, windows: Sequence[Window]) -> list[Window]:
+    """Add a table's column names to windows that begin in its middle; blocks."""
     heads = ((window, library.table_head(window.chunks[0])) for window in windows)
     return [window if head is None else replace(window, columns=head.row) for window, head in heads]
 
 
 def _surroundings(library: Library, ids: Sequence[str], tokens: int) -> dict[str, Mapping[int, Chunk]]:
-    """For each id, its chunk and the neighbours that `tokens` may hold, by index; empty for a chunk that is gone.
+    """Load for each id its chunk and the neighbours that may fit into `tokens`, by index; empty for missing chunks.
 
-    Reads all of them at once: a read of the store costs more than a chunk.
+    Reads all at once, since each read of the store is expensive.
     """
     reaches = {chunk.id: _reach(chunk, tokens) for chunk in library.chunks(ids)}
     around = {
@@ -274,7 +279,7 @@ def _reach(chunk: Chunk, tokens: int) -> int:
     return max(1, tokens // max(1, chunk.tokens))
 
 
-def _around(near: Mapping[int, Chunk], at: int, tokens: int, taken: Collection[str]) -> tuple[Chunk, ...]:
+def _extend_chunk(near: Mapping[int, Chunk], at: int, tokens: int, taken: Collection[str]) -> tuple[Chunk, ...]:
     """The chunk at this index with neighbours of its section, alternating sides, as many as fit into `tokens`.
 
     A neighbour in which a sentence of the chunk begins or goes on is always among them.

@@ -1,4 +1,4 @@
-"""Reads the shell's lines, with history and completion, and parses each: a command with its argument, or a question."""
+"""Reads the shell's lines, with history and completion, and parses each as a command or a question."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CommandWord:
 
 @dataclass(frozen=True, slots=True)
 class ShellRequest:
-    """A command to run; `ask` is a follow-up question; `plain` if the line named no command."""
+    """A command to run; `plain` means that the line named none and is asked as a question."""
 
     command: str
     argument: str = ""
@@ -66,7 +66,7 @@ WORDS: Final = (
     CommandWord("save", "[FILE]", "save the last result, by default as results/<question>_<time>.md", "file"),
     CommandWord("section", "TYPE [EXP]", "write a section of the paper on the experiment of --exp or EXP", "section"),
     CommandWord("rebuild-index", "", "rebuild the index from the files of the papers", "nothing"),
-    CommandWord("help", "", "this list", "nothing"),
+    CommandWord("help", "", "show this list", "nothing"),
     CommandWord("quit", "", "leave; Ctrl-D does the same", "nothing"),
 )
 _BY_NAME: Final[Mapping[str, CommandWord]] = {word.name: word for word in WORDS}
@@ -78,8 +78,8 @@ _LATIN = re.compile(r"[\x00-\x7f]+")
 def parse(line: str) -> ShellRequest | NotUnderstood | None:
     """Parse a line; None for an empty one.
 
-    A first word that is a command counts as one unless the rest cannot be its argument: "list the assumptions
-    of LASSO" and "open questions in drug repurposing?" are questions.
+    A first word that names a command is one, unless the rest cannot be its argument: "list the assumptions of LASSO"
+    and "open questions in drug repurposing?" are questions.
     """
     text = " ".join(line.split())
     if not text:
@@ -107,7 +107,7 @@ def parse(line: str) -> ShellRequest | NotUnderstood | None:
 
 
 def _fits(name: str, argument: str) -> bool:
-    """Whether the command can take `argument`; with a wrong word count, the line is a question."""
+    """Whether the command can take `argument`, by its number of words."""
     words = argument.split()
     match _BY_NAME[name].takes:
         case "nothing":
@@ -121,10 +121,10 @@ def _fits(name: str, argument: str) -> bool:
 
 
 def _looks_mistyped(first: str, argument: str, near: str | None) -> bool:
-    """Whether a line without a command was meant as one: a single word or a misspelling.
+    """Whether a line was probably meant as a command: a single word, or a misspelled command.
 
-    A near miss is a question if it ends in a question mark, if the command cannot take its other words, or if it begins
-    with an inflected command: "researchers", "finding", "lists".
+    A near miss counts as a question if it ends in a question mark, if the command cannot take its other words, or if it
+    begins with an inflected command: "researchers", "finding", "lists".
     """
     if not argument:
         return not first.endswith("?") and _LATIN.fullmatch(first) is not None
@@ -136,14 +136,14 @@ def _looks_mistyped(first: str, argument: str, near: str | None) -> bool:
 PROMPT = "You: "
 
 
-def on_terminal() -> bool:
+def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 class PipedLines:
-    """Lines of a pipe or file, echoed on stderr so that a transcript reads well.
+    """Reads lines of a pipe or file, and echoes them on stderr so that a transcript reads well.
 
-    A daemon thread reads ahead: a thread of the event loop would block exit while the pipe is open.
+    A daemon thread reads them: a thread of the event loop would block exit while the pipe is open.
     """
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ class PipedLines:
         threading.Thread(target=self._read, name="lines", daemon=True).start()
 
     async def next(self) -> str:
-        """The next line; raises EOFError after the last."""
+        """Return the next line; raises EOFError after the last."""
         line = await self._queue.get()
         if line is None:
             raise EOFError
@@ -167,7 +167,7 @@ class PipedLines:
 
 
 class TerminalLines:
-    """Lines typed at a prompt, with the history of a file or in memory; `listed` and `keys` complete papers."""
+    """Reads lines typed at a prompt, with history from a file or in memory; `listed` and `keys` complete papers."""
 
     def __init__(
         self, history: Path | None, listed: Callable[[], Mapping[int, str]], keys: Callable[[], Sequence[str]]
@@ -181,7 +181,7 @@ class TerminalLines:
         )
 
     async def next(self) -> str:
-        """The next line; raises EOFError after Ctrl-D, KeyboardInterrupt after Ctrl-C; output goes above the prompt."""
+        """Read a line, printing output above the prompt; raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
         from prompt_toolkit.patch_stdout import patch_stdout
 
         with patch_stdout(raw=True):
@@ -205,7 +205,7 @@ Lines = PipedLines | TerminalLines
 
 
 def suggestions(typed: str, listed: Mapping[int, str], keys: Sequence[str]) -> list[tuple[str, str]]:
-    """Completions at the cursor, each with a description: commands, then papers, section types or files."""
+    """Return completions at the cursor with descriptions: commands, then papers, section types or files."""
     first, blank, rest = typed.partition(" ")
     if not blank:
         begun = [word for word in WORDS if word.name.startswith(first.casefold())]

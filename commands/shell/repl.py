@@ -56,7 +56,7 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
     """Run one line and return the next state; report any error in one line."""
     given = request
     if request.command == "resume" and not shell.state.paused and shell.behind is not None:
-        await asyncio.wait([shell.behind])  # it may find an interrupted question
+        await asyncio.wait([shell.behind])  # the background work may find an interrupted question
     try:
         require(shell.state, request.command)
     except CiteloomError as error:
@@ -92,7 +92,7 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
 
 
 def _with_stage(error: CiteloomError, message: str) -> str:
-    """The message, prefixed with the failed stage if known."""
+    """Prefix the message with the failed stage, if known."""
     return ": ".join([*getattr(error, "__notes__", ()), message])
 
 
@@ -156,9 +156,9 @@ _ASKING: Final = frozenset("what which who whom whose when where why how is are 
 
 
 async def require_question(shell: Shell, text: str) -> None:
-    """Raise `NotNowError` for one or two words if one is not in the library.
+    """Raise `NotNowError` for a line of one or two words if one of them is not in the library.
 
-    Remarks, and lines with a question mark, a question word or `ask` in front, always pass.
+    Remarks, and lines with a question mark or an initial question word, always pass.
     """
     words = text.split()
     if len(words) > _MOST_WORDS or not text.isascii() or "?" in text or words[0].casefold() in _ASKING:

@@ -1,4 +1,4 @@
-"""The commands of the shell: turns of a conversation, lists, searches, a paper's summary and file, and saved files."""
+"""The commands of the shell: questions, lists, searches, a paper's summary and file, and saving."""
 
 from __future__ import annotations
 
@@ -18,12 +18,23 @@ from ...api.messages import counted
 from ...documents.sandbox import in_thread
 from ...errors import CiteloomError
 from ...settings.config import Settings
-from ..output import ingest_progress, notice, result, show_rebuilt, warnings_and_refusals
+from ..output import ingest_progress, notice, print_warnings, result, show_rebuilt_index
 from ..papers import matching_line, paper_lines, show_found, show_papers, show_passages
-from ..run_display import AnswerStreamView, RunProgress, references_markdown, section_progress, usage_words
+from ..run_display import AnswerStreamView, RunProgress, describe_usage, references_markdown, section_progress
 from ..runs import forget_expired
-from .parser import on_terminal
-from .shell_state import NotNowError, Shell, ShellDraft, ShellState, chosen, failure, next_steps, panel, stage, warning
+from .parser import is_interactive
+from .shell_state import (
+    NotNowError,
+    Shell,
+    ShellDraft,
+    ShellState,
+    failure,
+    next_steps,
+    panel,
+    resolve_key,
+    stage,
+    warning,
+)
 
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
 _UNREADABLE = frozenset({"unknown-marker", "foreign-citation"})
@@ -43,7 +54,7 @@ async def answer(shell: Shell, asked: str, kind: api.conversation.TurnKind) -> S
         notice(session.notice(answer=True))
         shell.told_of_mode = True
     stages = TurnStages(writes="writer" not in session.extractive)
-    # Without a chat model the answer comes all at once, and reads better in its panel.
+    # Without a chat model the answer comes all at once, and is shown in a panel only.
     drafts = sys.stdout if sys.stdout.isatty() and "writer" not in session.extractive else None
     view = AnswerStreamView(stages, drafts, shutil.get_terminal_size().columns)
     try:
@@ -84,7 +95,7 @@ async def answer(shell: Shell, asked: str, kind: api.conversation.TurnKind) -> S
         parts += ["## References", *format_references(record["references"], reached.last_query_set)]
     panel("Research Results", "\n\n".join(parts))
     if record["usage"]["llm_calls"] or record["usage"]["journal_hits"]:
-        notice(f"{usage_words(record['usage'])}.")
+        notice(f"{describe_usage(record['usage'])}.")
     if coverage := api.shown_texts.coverage_line(record["coverage"]):
         notice(coverage)
     next_steps(_NEXT)
@@ -92,7 +103,7 @@ async def answer(shell: Shell, asked: str, kind: api.conversation.TurnKind) -> S
 
 
 def draft_answer(record: Mapping[str, Any]) -> ShellState:
-    """The state after an answer: numbered papers, draft to save, and question."""
+    """Return the state after an answer: numbered papers, draft to save, and question."""
     references = record["references"]
     numeric = record["cite_style"] == "numeric"
     papers = {int(entry["label"]) if numeric else place: entry["key"] for place, entry in enumerate(references, 1)}
@@ -100,7 +111,7 @@ def draft_answer(record: Mapping[str, Any]) -> ShellState:
 
 
 def format_references(references: Sequence[Mapping[str, Any]], papers: Mapping[int, str]) -> list[str]:
-    """References with numbers and keys for commands; as paragraphs, since markdown renumbers lists."""
+    """Format references with numbers and keys for commands; as paragraphs, since markdown renumbers lists."""
     return [
         f"**[{number}]** {key} - {entry['text']}"
         for (number, key), entry in zip(papers.items(), references, strict=True)
@@ -151,7 +162,7 @@ _COMMANDS = {"question": "research", "follow-up": "ask", "improve": "improve"}
 
 
 def restore(shell: Shell, home: homes.Home, thread: str) -> None:
-    """Restore the shell to where a conversation was left; blocks briefly. Raises `UnknownConversationError`."""
+    """Restore the shell's state at the end of a conversation; blocks briefly. Raises `UnknownConversationError`."""
     home.require_library()
     entry = home.conversations().get(thread)
     shell.thread_id = entry.thread_id
@@ -193,7 +204,7 @@ async def list_papers(shell: Shell, _: str) -> ShellState:
 
 
 async def find(shell: Shell, argument: str) -> ShellState:
-    """The ten best papers by summary and note, or by full text, like `find` on the command line."""
+    """Show the ten best papers by summary and note, or by full text, like `find` on the command line."""
     words = " ".join(word for word in argument.split() if word != _FULLTEXT)
     api.library_search.require_words(words)
     by_text = _FULLTEXT in argument.split()
@@ -206,10 +217,10 @@ async def find(shell: Shell, argument: str) -> ShellState:
 
 
 async def sem_search(shell: Shell, query: str) -> ShellState:
-    """The passages nearest to a query; their numbers stand for their papers."""
+    """Show the passages nearest to a query; their numbers refer to their papers."""
     records = await api.library_search.asearch(await shell.session(), query, _PASSAGES, "dense")
     if not records:
-        failure(f'No passage found near to "{query}".')
+        failure(f'No passage found near "{query}".')
         return shell.state.without_result()
     show_passages(records)
     next_steps([*_NEXT_PAPERS, "`research <question>` answers from the papers", "`save` saves this list"])
@@ -222,7 +233,7 @@ async def sem_search(shell: Shell, query: str) -> ShellState:
 
 
 async def summary(shell: Shell, argument: str) -> ShellState:
-    key = await _chosen_key(shell, argument)
+    key = await _resolve_key(shell, argument)
     result(*paper_lines(await api.library_papers.apaper_details(await shell.session(), key)))
     next_steps([f"`open {argument}` opens the file"])
     return shell.state
@@ -233,36 +244,36 @@ def _numbers(records: Iterable[Mapping[str, Any]]) -> dict[int, str]:
 
 
 async def open_paper(shell: Shell, argument: str) -> ShellState:
-    key = await _chosen_key(shell, argument)
+    key = await _resolve_key(shell, argument)
     paper = await api.library_papers.apaper(await shell.session(), key)
     notice(f"{paper.key} - {' '.join(paper.title.split())}")
     notice(await open_file(paper.source))
     return shell.state
 
 
-async def _chosen_key(shell: Shell, argument: str) -> str:
-    return chosen(shell.state, argument, list(await api.ingesting.apaper_sources(await shell.session())))
+async def _resolve_key(shell: Shell, argument: str) -> str:
+    return resolve_key(shell.state, argument, list(await api.ingesting.apaper_sources(await shell.session())))
 
 
-# Programs that fail do so at once; if still running, it shows the file.
-_PATIENCE = 3.0  # seconds
+# Openers that fail do so at once; one that still runs after this many seconds has opened the file.
+_OPEN_TIMEOUT = 3.0
 _OPENERS = {"darwin": "open", "win32": "explorer"}
 
 
 def opener() -> str | None:
-    """The system's default opener; None if missing or no display."""
+    """Find the system's default opener; None if it is missing or there is no display."""
     name = _OPENERS.get(sys.platform, "xdg-open")
     if name == "xdg-open" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        return None  # it would start a text browser on top of the shell
+        return None  # xdg-open would start a text browser in the shell's terminal
     return shutil.which(name)
 
 
 async def open_file(source: str) -> str:
-    """Open the file, or give its path in a pipe; returns one line for the user."""
+    """Open the file, or without a terminal name its path; returns one line for the user."""
     path = await asyncio.to_thread(Path(source).absolute)  # no leading hyphen: cannot be taken for an option
     if not await asyncio.to_thread(path.is_file):
-        return f"Its file is gone: {source}. Its indexed text: {messages.command('papers show KEY --text')}"
-    program = opener() if on_terminal() else None
+        return f"The file {source} is gone. For its indexed text: {messages.command('papers show KEY --text')}"
+    program = opener() if is_interactive() else None
     if program is None:
         return f"File: {source}"
     quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.DEVNULL)
@@ -271,7 +282,7 @@ async def open_file(source: str) -> str:
     except OSError as error:
         return f"{program} cannot be started ({error.strerror}). File: {source}"
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_OPEN_TIMEOUT):
             code = await started.wait()
     except TimeoutError:
         code = 0
@@ -290,7 +301,7 @@ async def save(shell: Shell, argument: str) -> ShellState:
     assert draft is not None  # ensured by `require`
     name = f"{api.run_texts.slug(shell.state.original_query)}_{datetime.now():%Y-%m-%d_%H-%M-%S}"
     path = await asyncio.to_thread(_target, argument, name)
-    stage("💾", f"Saving {_CALLED[draft.kind]}...")
+    stage("💾", f"Saving {_NOUNS[draft.kind]}...")
     home = (await shell.session()).home
     if draft.record:
         folder = await asyncio.to_thread(path.parent.absolute)
@@ -301,20 +312,20 @@ async def save(shell: Shell, argument: str) -> ShellState:
             if line not in own:
                 warning(line)
         beside = ", ".join(f".{kind}" for kind in saved["files"] if kind != "md")
-        stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {saved['files']['md']} (beside it {beside})")
+        stage("✅", f"{_NOUNS[draft.kind].capitalize()} saved to: {saved['files']['md']} (beside it {beside})")
         return shell.state
     written, notices = await asyncio.to_thread(api.run_texts.write_own_file, path.absolute(), draft.markdown, home=home)
     for line in notices:
         warning(line)
-    stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {written}")
+    stage("✅", f"{_NOUNS[draft.kind].capitalize()} saved to: {written}")
     return shell.state
 
 
-_CALLED = {"sem-search": "search results", "research": "research results", "section": "section"}
+_NOUNS = {"sem-search": "search results", "research": "research results", "section": "section"}
 
 
 def _target(argument: str, name: str) -> Path:
-    """Where to save; raises `NotNowError` unless the file ends in .md."""
+    """Return the path to save to; raises `NotNowError` unless it ends in .md."""
     given = Path(argument).expanduser() if argument else RESULTS / f"{name}.md"
     if argument and (given.is_dir() or argument.endswith("/")):
         given = given / f"{name}.md"
@@ -334,7 +345,7 @@ async def section(shell: Shell, argument: str) -> ShellState:
     source = Path(given) if given else shell.experiment
     if source is None:
         raise NotNowError(
-            "A section is about an experiment, and none was named.",
+            "A section needs an experiment, and none was named.",
             help=f"Name its file: 'section {kind} exp.json', or start with 'chat --exp exp.json'.",
         )
     request = await asyncio.to_thread(api.running.load_section_request, kind, source)
@@ -360,6 +371,6 @@ async def rebuild_index(shell: Shell, _: str) -> ShellState:
     session = await shell.session()
     with ingest_progress() as show:
         record = await api.library_upkeep.arebuild_index(session, on_event=show)
-    warnings_and_refusals(record)
-    show_rebuilt(record)
+    print_warnings(record)
+    show_rebuilt_index(record)
     return shell.state

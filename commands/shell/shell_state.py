@@ -1,4 +1,4 @@
-"""The shell's output, its library, opened while a line is typed, and its states; each command returns the next one.
+"""The shell's output, its library (opened in the background), and its states; each command returns the next state.
 
     initial --list, find--> listed          (numbers)
     initial --sem-search--> sem-search      (numbers, a draft to save)
@@ -6,8 +6,8 @@
     initial --research----> research        (numbers, a draft to save and to improve)
 
 These transitions apply in every state, except that `list` and `find` keep an existing draft and only assign new
-numbers. A command that finds nothing, fails or is paused changes nothing, so that the last real result can still be
-saved, improved and opened. A new result ends a pause; commands that only show papers do not.
+numbers. A command that finds nothing, fails or is paused changes nothing, so that the last result can still be saved,
+improved and opened. A new result ends a pause; commands that only show papers do not.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ShellDraft:
 
 @dataclass(frozen=True, slots=True)
 class ShellState:
-    """The state variables: the keys of the last list by number, a draft, and the line that resumes interrupted work."""
+    """The shell's state: keys of the last list by number, a draft with its query, and the line that resumes work."""
 
     last_query_set: Mapping[int, str] = field(default_factory=dict)
     draft: ShellDraft | None = None
@@ -67,7 +67,7 @@ class ShellState:
         return replace(self, last_query_set=papers, original_query=query)
 
     def without_result(self) -> ShellState:
-        """After a command that found nothing: the last result stays current, a pause ends."""
+        """Return the state after a command that found nothing: the last result stays current, a pause ends."""
         return replace(self, paused="")
 
     def paused_at(self, line: str) -> ShellState:
@@ -82,16 +82,16 @@ def require(state: ShellState, command: str) -> None:
     if command == "improve" and state.name != "research":
         raise NotNowError("There is no answer to improve.", help="Ask with 'research QUESTION' first.")
     if command == "save" and state.draft is None:
-        help = "'research', 'sem-search' and 'section' give something that can be saved."
+        help = "The results of 'research', 'sem-search' and 'section' can be saved."
         raise NotNowError("There is nothing to save.", help=help)
     if command == "resume" and not state.paused:
         raise NotNowError("Nothing is paused.", help="'resume' continues an answer that Ctrl-C interrupted.")
 
 
-def chosen(state: ShellState, argument: str, keys: Sequence[str]) -> str:
+def resolve_key(state: ShellState, argument: str, keys: Sequence[str]) -> str:
     """Resolve a number of the last list, or a key, to a key.
 
-    `keys` are the library's. If a list was shown, a numeric key means the list number. Raises `NotNowError`.
+    `keys` are the library's keys. A numeric argument means the list number first. Raises `NotNowError`.
     """
     if argument.isascii() and argument.isdigit():
         number, numbers = int(argument), sorted(state.last_query_set)
@@ -155,7 +155,7 @@ class Opening:
         return task.result() if task is not None and ready else None
 
     def keys(self) -> tuple[str, ...]:
-        """The current papers; none while opening."""
+        """Return the library's keys; none while opening."""
         session = self.opened()
         return tuple(session.library.records()) if session is not None else ()
 
@@ -182,7 +182,7 @@ class Opening:
 class Shell:
     """A shell session: its library, its state, and the experiment for sections.
 
-    `thread_id` is the id of its conversation, `turns` counts the finished ones; `behind` is background work.
+    `thread_id` is the id of its conversation, `turns` counts its finished turns; `behind` is background work.
     """
 
     opening: Opening
@@ -203,7 +203,7 @@ _SIGNS = {"🔍": "", "📚": "", "✍️ ": "", "❌": "Error:", "⚠️ ": "No
 
 
 def sign(emoji: str) -> str:
-    """The emoji if the output can show it, else its text form, followed by a space."""
+    """Return the emoji if the output can show it, else its text form, followed by a space."""
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     mark = emoji if encoding.startswith("utf") else _SIGNS[emoji]
     return f"{mark} " if mark else ""

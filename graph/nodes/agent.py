@@ -37,23 +37,23 @@ from ..state import (
     own_queries,
     passages_of,
     purpose_of,
-    recorded,
+    record_searches,
 )
 
 BUDGET_USED = "Not carried out: the search budget is used up. Stop searching."
 
-_MAX_FRUITLESS = 3  # fruitless searches for a question, after which the library is taken to have no answer
+_MAX_FRUITLESS = 3  # fruitless searches, after which the library is assumed to have no answer to a question
 
 
 async def agent(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """One turn of the planner; its opening messages are kept in the state, so that they never change."""
+    """Take one turn of the planner; its opening messages are kept in the state, so that they never change."""
     planner = (await session.roles(runtime)).planner
-    assert planner is not None  # without a chat model nothing leads here
+    assert planner is not None  # this node is reached only with a chat model
     brief, warnings = await brief_of(state, session)
     known: list[BaseMessage] = list(state.get("messages", []))
     opening = [] if known else planner.open(brief)
-    answer = await planner.plan(await _with_texts([*opening, *known], session))
-    asked = len(answer.tool_calls)  # the planner has repaired those that could not be read
+    answer = await planner.plan(await _insert_texts([*opening, *known], session))
+    asked = len(answer.tool_calls)  # the planner has already repaired malformed calls
     said = f"searching further: {counted(asked, 'request')}" if asked else "no further search needed"
     runtime.stream_writer(progress("planning", said))
     return {"messages": [*opening, answer], "agent_turns": 1, "warnings": warnings}
@@ -99,7 +99,7 @@ async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
 
 
 def _reminder(state: RunState, session: Session, used: int) -> str:
-    """The one-time reminder for a planner that stops before every need is met or has been searched for twice."""
+    """Return the one-time reminder for a planner that stops while needs are still open."""
     reminded = sum(isinstance(message, HumanMessage) for message in state["messages"]) > 1
     left = [item for item in own_coverage(state) if item.status == "open"]
     if reminded or not left or used >= session.settings.max_search_iterations:
@@ -109,14 +109,14 @@ def _reminder(state: RunState, session: Session, used: int) -> str:
 
 
 def after_guard(state: RunState) -> Literal["tools", "agent", "ask_evidence", "generate"]:
-    """Go to the tools if a call was allowed, back to the planner if it made only mistakes, otherwise to the writer."""
+    """Go to the tools if a call was allowed, back to the planner if it should go on, otherwise to the writer."""
     if state.get("pending_calls"):
         return "tools"
     return "agent" if state.get("searching") else before_writing(state)
 
 
 def may_continue(state: RunState, session: Session, used: int) -> bool:
-    """True while searches are left; turns are limited too, since reading costs no search. Blocks."""
+    """Whether searches are left; turns are limited too, since reading costs no search. Blocks."""
     budget = session.settings.max_search_iterations
     custom = sum(record["origin"] == "custom" for record in own_queries(state))
     if "question" in state and custom >= _MAX_FRUITLESS and not is_answerable(state, session):
@@ -125,12 +125,12 @@ def may_continue(state: RunState, session: Session, used: int) -> bool:
 
 
 def tool_answer(call_id: str | None, text: str, chunk_ids: Sequence[str] = ()) -> ToolMessage:
-    """The answer to a tool call; the texts of its chunks are added when a model reads it."""
+    """Make the answer to a tool call; the texts of its chunks are added when a model reads it."""
     return ToolMessage(text, tool_call_id=call_id or "", artifact={"chunks": list(chunk_ids)} if chunk_ids else None)
 
 
-async def _with_texts(messages: Sequence[BaseMessage], session: Session) -> list[BaseMessage]:
-    """Messages as the model reads them: passage ids are replaced by their texts, which the state never holds."""
+async def _insert_texts(messages: Sequence[BaseMessage], session: Session) -> list[BaseMessage]:
+    """Replace passage ids by their texts, which the state never holds, for the model."""
     wanted = list(dict.fromkeys(chunks_of(messages)))
     if not wanted:
         return list(messages)
@@ -163,7 +163,7 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     passages = dict(zip(reading, texts, strict=True))
     searches = list(map(PlannedSearch, records.values(), searched))
     given = cast(ResearchState, state).get("evidence_ids", {})
-    update = recorded(state, state["evidence"], searches, runtime.stream_writer, given)
+    update = record_searches(state, state["evidence"], searches, runtime.stream_writer, given)
     made = dict(zip(records, update["queries"], strict=True))
     evidence = {record["id"]: record for record in (*state["evidence"], *update["evidence"])}
     answers: list[ToolMessage] = []
@@ -183,13 +183,13 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
             answers.append(tool_answer(call["id"], listed or "Nothing new in the library bears on this query."))
             said = f"{counted(len(found), 'finding')} for: {made[number]['query']}"
             runtime.stream_writer(progress("searched", said, passages=len(found)))
-    # Searches repeated from a paper's earlier sections, as this section's own; passages are not counted again.
+    # Searches repeated from a paper's earlier sections also count for this section, but their passages do not.
     own_now = {**passages_of(SearchResult((), ())), "section": cast(SectionState, state).get("section")}
     earlier = [record for record in repeated.values() if of_earlier_section(record, state)]
     taken_over = {record["query"]: {**record, **own_now} for record in earlier}
     used = sum(bool(call["counted"]) for call in calls)
     in_all = state.get("searches_used", 0) + used
-    if answers:  # the last names the coverage of each need and the remaining budget
+    if answers:  # the last one also reports the coverage of each need and the remaining budget
         queries = [*own_queries(state), *update["queries"]]
         ids = {name for record in queries for name in record["evidence_ids"]}
         own = [record for record in (*state["evidence"], *update["evidence"]) if record["id"] in ids]
@@ -214,14 +214,14 @@ async def search_requests(
     *,
     known: Sequence[str],
 ) -> Sequence[SearchResult]:
-    """Search for each request in its scope, together in one wave, without `known` chunks."""
+    """Search for each request in its scope, all in one wave, without `known` chunks."""
     roles = await session.roles(runtime)
     purpose = await asyncio.to_thread(purpose_of, state)
     question = cast(ResearchState, state).get("question", "")
     reader = roles.answer_reader if question else roles.reader
     limits = await search_limits(session, runtime, section=not question)
     wanted = []
-    for request, scope in requests:  # for the need that it names, with its own query; else for the query itself
+    for request, scope in requests:  # for the named need with the request's query, else for the query itself
         named = purpose.named([request.need.strip().upper()])
         need = named[0] if named else Need("", request.query, ())
         wanted.append((replace(need, queries=(request.query,)), scope))
@@ -236,7 +236,7 @@ NEARLY: Final = 0.8
 
 
 def answered_before(query: str, scope: dict[str, Any], records: Sequence[QueryRecord]) -> QueryRecord | None:
-    """The first record with the same scope whose words nearly match `query` (Jaccard of at least 0.8)."""
+    """Find the first record with the same scope whose words nearly match `query` (Jaccard of at least 0.8)."""
     words = _words(query)
     for record in records:
         other = _words(record["query"])
@@ -257,7 +257,7 @@ def of_earlier_section(record: QueryRecord, state: RunState) -> bool:
 
 
 def query_record(request: SearchEvidence, within: Scope) -> QueryRecord:
-    """The record of a search that has no evidence yet."""
+    """Make the record of a search, without evidence yet."""
     scope = request.scope().narrowed(within).as_dict()
     needs = [request.need.strip().upper()] if request.need else []
     return new_query(request.query, "custom", needs, scope)

@@ -1,7 +1,7 @@
-"""ask_needs, ask_evidence and ask_sentences: where a run waits for a person, and the searches that they ask for.
+"""ask_needs, ask_evidence and ask_sentences: where a run waits for a person, and the searches that they request.
 
-A node that asks does nothing else: it runs again from its beginning when it is answered. Only a budget is asked about
-inside of other nodes, before it is passed.
+A node that asks does nothing else, since it runs again from its beginning when answered. Only raising a budget is asked
+about inside other nodes, before the budget is exceeded.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from ...tools.tool_schemas import SearchEvidence
 from ..role_inputs import limits_of, visible_evidence
 from ..run_events import progress
 from ..session import Session
-from ..state import PlannedSearch, RunState, SectionState, Update, needs_of, recorded
+from ..state import PlannedSearch, RunState, SectionState, Update, needs_of, record_searches
 from .agent import search_requests
 
-Resolved = tuple[dict[str, Any], list[SteeringChange]]  # the update of the state, and what changes
+Resolved = tuple[dict[str, Any], list[SteeringChange]]  # the update of the state, and a list of the changes
 
 _NEED_FIRST: Final = re.compile(r"(N\d{1,4}):\s*")
 _SHOWN: Final = 300  # characters of a statement or of quoted words
@@ -57,14 +57,14 @@ _MOST: Final = 50  # searches or passages of one answer
 
 
 def asks_of(state: Mapping[str, Any], session: Session) -> list[Ask]:
-    """What a run asks a person: as its input says, otherwise its settings."""
+    """Return what a run asks a person: from its input, else its settings."""
     return expand_asks(state.get("interrupts") or session.settings.interrupts)
 
 
 async def ask_person(
     question: dict[str, Any], resolve: Callable[[PersonAnswer], Awaitable[Resolved]]
 ) -> tuple[dict[str, Any], SteeringRecord]:
-    """Wait for a valid answer; the update that it makes, and its record. An invalid one is asked again, saying why."""
+    """Wait for a valid answer; returns the resulting update and its record. An invalid one is asked for again."""
     detail, shown = question["citeloom"], question
     while True:
         given = interrupt(shown)
@@ -81,7 +81,7 @@ async def ask_person(
 
 
 async def ask_budget(error: BudgetReachedError) -> tuple[dict[str, float], SteeringRecord]:
-    """The limit that a person raises, and the record of it; raises `PausedError` if they do not."""
+    """Ask a person to raise a limit; returns it with its record, and raises `PausedError` if they do not."""
     question = budget_question(error.flag, error.message, error.enough)
 
     async def resolve(answer: PersonAnswer) -> Resolved:
@@ -96,7 +96,7 @@ async def ask_budget(error: BudgetReachedError) -> tuple[dict[str, float], Steer
 
 
 def begin_steering(state: RunState, session: Session) -> Update:
-    """The first fields of a run: what it asks a person, and nothing said yet."""
+    """Return the initial steering fields of a run: what it asks a person, without any answers."""
     return {"interrupts": asks_of(state, session), "banned": [], "wanted": [], "raised": {}, "steering": Overwrite([])}
 
 
@@ -113,16 +113,16 @@ def after_sentences(state: RunState) -> Literal["search_for_sentences", "check",
 
 
 async def ask_needs(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Ask what has to be known; without changes the plan stays as it is."""
+    """Ask which needs to search for; without changes the plan stays as it is."""
     needs = needs_of(state)
     fields = [form_field(need.id, f"Need {need.id}; empty drops it", need.text) for need in needs]
-    fields.append(form_field("add", "Further needs, one a line", several=True))
+    fields.append(form_field("add", "Further needs, one per line", several=True))
     lines = [f"- {need.id}: {need.text}" for need in needs]
     return await _ask("needs", counted(len(needs), "need"), lines, fields, state, session, "add")
 
 
 async def ask_evidence(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Ask which evidence to write from; what a person adds by hand are words of papers, and evidence like any other."""
+    """Ask which evidence to write from; passages that a person adds must be words of papers, and become evidence."""
     evidence = visible_evidence(state)
     lines: list[str] = []
     for need in needs_of(state):
@@ -132,11 +132,11 @@ async def ask_evidence(state: RunState, runtime: Runtime[Any], session: Session)
     listed = set(lines)
     lines += [line for line in map(_evidence_line, evidence) if line not in listed]
     fields = [
-        form_field("pin", "Evidence that the writer must be shown, by id, one a line", several=True),
-        form_field("ban", "Evidence or papers to leave out, by id or key, one a line", several=True),
-        form_field("papers", "Papers to read for it, by key, one a line", several=True),
-        form_field("passages", "Passages to add, one a line, as 'key: words of the paper'", several=True),
-        form_field("search", "Searches to make, one a line; 'N2: ...' makes it for need N2", several=True),
+        form_field("pin", "Evidence that the writer must be shown, by id, one per line", several=True),
+        form_field("ban", "Evidence or papers to leave out, by id or key, one per line", several=True),
+        form_field("papers", "Papers to read for it, by key, one per line", several=True),
+        form_field("passages", "Passages to add, one per line, as 'key: words of the paper'", several=True),
+        form_field("search", "Searches to make, one per line; 'N2: ...' searches for need N2", several=True),
     ]
     papers = counted(len({record["key"] for record in evidence}), "paper")
     summary = f"{counted(len(evidence), 'finding')} from {papers}"
@@ -144,7 +144,7 @@ async def ask_evidence(state: RunState, runtime: Runtime[Any], session: Session)
 
 
 async def ask_sentences(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Ask about the sentences that still fail a check: keep, edit or drop each, or search for it again."""
+    """Ask whether to keep, edit, drop or search again for each sentence that still fails a check."""
     evidence = {record["id"]: record for record in visible_evidence(state)}
     doubtful = doubtful_sentences(state)
     fields, lines = list[QuestionField](), list[str]()
@@ -152,15 +152,15 @@ async def ask_sentences(state: RunState, runtime: Runtime[Any], session: Session
         fields.append(form_field(f"S{number}", "The sentence; empty drops it", sentence.text))
         lines += ["", f"S{number}: {sentence.text}", *(f"- {item['message']}" for item in found)]
         lines += [_evidence_line(evidence[name]) for name in sentence.ids if name in evidence]
-    fields.append(form_field("search", "Sentences to search for again, by number, one a line", several=True))
+    fields.append(form_field("search", "Sentences to search for again, by number, one per line", several=True))
     return await _ask("sentences", counted(len(doubtful), "sentence"), lines, fields, state, session, "")
 
 
 async def search_further(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Make the searches that a person wants; a passage read before is read again for them."""
+    """Make the searches that a person requested; passages read before are read again for them."""
     within = await asyncio.to_thread(limits_of, state, session.library)
     requests = [SearchEvidence(**item) for item in state.get("wanted", ())]
-    # A paper named by hand is read even outside of the limits of the question.
+    # A paper named by hand is read even outside the limits of the question.
     asked = [(item, item.scope() if item.papers else item.scope().narrowed(within)) for item in requests]
     found = await search_requests(asked, state, runtime, session, known=())
     searches = [
@@ -168,7 +168,7 @@ async def search_further(state: RunState, runtime: Runtime[Any], session: Sessio
         for (item, scope), one in zip(asked, found, strict=True)
     ]
     given = cast(Any, state).get("evidence_ids", {})
-    update = recorded(state, state["evidence"], searches, runtime.stream_writer, given)
+    update = record_searches(state, state["evidence"], searches, runtime.stream_writer, given)
     for search in searches:
         said = f"{counted(len(search.searched.found), 'finding')} for: {search.record['query']}"
         runtime.stream_writer(progress("searched", said, passages=len(search.searched.found)))
@@ -181,7 +181,7 @@ async def search_for_sentences(state: RunState, runtime: Runtime[Any], session: 
 
 
 async def check_answer(state: RunState, detail: QuestionDetail, given: object, session: Session) -> PersonAnswer:
-    """A valid answer to the question that a run waits with, before it is resumed; raises `AnswerError`."""
+    """Validate an answer to the question a run is waiting on, before it is resumed; raises `AnswerError`."""
     answer = read_answer(detail, given)
     if detail["ask"] == "budget":
         read_limit(detail, answer)
@@ -191,7 +191,7 @@ async def check_answer(state: RunState, detail: QuestionDetail, given: object, s
 
 
 def doubtful_sentences(state: RunState) -> list[tuple[CitedSentence, list[FindingRecord]]]:
-    """The sentences that fail a check, each with its findings."""
+    """Return the sentences that fail a check, each with its findings."""
     text = state["draft"]["text"]
     placed = sentences(text)
     failing = [item for item in state.get("findings", []) if item["severity"] != "note"]
@@ -219,13 +219,13 @@ async def _resolve_needs(state: RunState, session: Session, answer: PersonAnswer
         text = one_line(answer.args.get(need.id, need.text))
         if need.id in answer.args:
             changes.append({"what": f"need {need.id}", "before": need.text, "after": text})
-            need = replace(need, text=text, queries=(text,))  # the planned queries are for the need as it was
+            need = replace(need, text=text, queries=(text,))  # the planned queries were for the old text
         kept += [need] if text else []
     for text in _lines(answer.args.get("add", "")):
         changes.append({"what": "a further need", "before": "", "after": text})
         kept.append(Need("", text, (text,)))
     if not kept:
-        raise AnswerError("answer: every need is dropped.", help="Keep or add one.")
+        raise AnswerError("answer: all needs were dropped.", help="Keep or add one.")
     if not changes:
         return {}, []
     first = int(needs[0].id[1:])
@@ -254,7 +254,7 @@ async def _resolve_evidence(state: RunState, session: Session, answer: PersonAns
         need = named[1] if named and named[1] in {need.id for need in needs} else ""
         query = line[named.end() :] if named and need else line
         if not 3 <= len(query) <= 2000:
-            raise AnswerError(f"answer: field search: {query!r:.40} is no search of 3 to 2,000 characters.")
+            raise AnswerError(f"answer: field search: {query!r:.40} does not have 3 to 2,000 characters.")
         wanted.append({"query": query, "need": need})
         changes.append({"what": f"searched{f' for {need}' if need else ''}", "before": "", "after": query})
     searches: list[PlannedSearch] = []
@@ -263,8 +263,8 @@ async def _resolve_evidence(state: RunState, session: Session, answer: PersonAns
         searches.append(search)
         changes.append(change)
     ids = cast(Any, state).get("evidence_ids", {})
-    update = recorded(state, state.get("evidence", []), searches, lambda _: None, ids) if searches else {}
-    in_full = dict.fromkeys(("vector_score", "llm_score", "combined_score"), 1.0)  # as those that are added by hand
+    update = record_searches(state, state.get("evidence", []), searches, lambda _: None, ids) if searches else {}
+    in_full = dict.fromkeys(("vector_score", "llm_score", "combined_score"), 1.0)  # as for passages added by hand
     update["evidence"] = [*({**there[name], **in_full} for name in pinned), *update.get("evidence", ())]
     if not changes:
         return {"wanted": []}, []
@@ -280,7 +280,7 @@ async def _resolve_sentences(state: RunState, session: Session, answer: PersonAn
         new = normalise_markers(one_line(answer.args[name])) if name in answer.args else sentence.text
         if name in answer.args:
             if unknown := [marker for marker in marker_ids(new) if marker not in ids]:
-                raise AnswerError(f"answer: field {name}: there is no evidence {unknown[0]}.", help=_named(ids))
+                raise AnswerError(f"answer: field {name}: there is no evidence {unknown[0]}.", help=_list_names(ids))
             edits.append({"start": sentence.start, "end": sentence.end, "text": new})
             changes.append({"what": f"sentence {name}", "before": sentence.text, "after": new})
         settled += [new] if name in answer.args or name not in again else []
@@ -292,7 +292,7 @@ async def _resolve_sentences(state: RunState, session: Session, answer: PersonAn
     return {
         "draft": {**state["draft"], "text": apply_edits(text, edits)},
         "before_repair": None,
-        "repairs": session.settings.max_repairs - bool(wanted),  # one more for what is searched for, no other
+        "repairs": session.settings.max_repairs - bool(wanted),  # one repair is left for the searched sentences
         "repairing": bool(edits),
         "reviewed": not wanted,
         "settled": settled,
@@ -316,29 +316,29 @@ def _evidence_line(record: Mapping[str, Any]) -> str:
 def _lines(text: str) -> list[str]:
     lines = [line for line in map(one_line, text.splitlines()) if line]
     if len(lines) > _MOST:
-        raise AnswerError(f"answer: {len(lines)} lines in one field; at most {_MOST} are possible.")
+        raise AnswerError(f"answer: {len(lines)} lines in one field; at most {_MOST} are allowed.")
     return lines
 
 
 def _known_names(name: str, fields: Mapping[str, str], known: Collection[str], what: str) -> list[str]:
-    """The names in a field, separated by commas or lines; raises `AnswerError` for an unknown one."""
+    """Parse the names in a field, separated by commas or lines; raises `AnswerError` for an unknown one."""
     parts = map(str.strip, re.split(r"[,\n]", fields.get(name, "")))
     given = list(dict.fromkeys(filter(None, parts)))
     for one in given:
         if one not in known:
-            raise AnswerError(f"answer: field {name}: there is no {what} {one!r:.60}.", help=_named(known))
+            raise AnswerError(f"answer: field {name}: there is no {what} {one!r:.60}.", help=_list_names(known))
     return given
 
 
-def _named(known: Iterable[str]) -> str:
+def _list_names(known: Iterable[str]) -> str:
     listed = sorted(known, key=lambda name: (len(name), name))
-    return f"There are {', '.join(listed[:12])}{' ...' if len(listed) > 12 else ''}." if listed else "There is none."
+    return f"There are {', '.join(listed[:12])}{' ...' if len(listed) > 12 else ''}." if listed else "There are none."
 
 
 def _own_passage(
     line: str, library: Library, keys: Collection[str], needs: Sequence[Need]
 ) -> tuple[PlannedSearch, SteeringChange]:
-    """A line 'key: words of the paper', as a search of the nearest need that found them; raises `AnswerError`."""
+    """Turn a line 'key: words of the paper' into a result for the nearest need; raises `AnswerError`."""
     key, _, words = (part.strip() for part in line.partition(":"))
     if key not in keys:
         raise AnswerError(

@@ -1,4 +1,4 @@
-"""render, begin, store_section and assemble: turns drafts into the record of a section, an answer or a paper."""
+"""render, begin, store_section and assemble: turn drafts into the record of a section, an answer or a paper."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from ..state import (
     RunState,
     SectionState,
     Update,
+    allowed_evidence,
     given_tables,
     own_queries,
     searched_in_vain,
-    unbanned,
 )
 from .ask import begin_steering
 
@@ -46,7 +46,7 @@ _OF_A_SECTION: Final = ("section", "draft", "findings", "verdicts", "warnings", 
 
 
 async def render(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """The finished section or answer, with no markers left and no citation of anything outside the library."""
+    """Finish the section or answer, without markers and citations of works outside the library."""
     result = await render_record(state, session)
     runtime.stream_writer(progress("rendered", f"{counted(len(result['citations']), 'citation')} rendered"))
     answered = {"answered": result["answered"]} if "answered" in result else {}
@@ -54,8 +54,8 @@ async def render(state: RunState, runtime: Runtime[Any], session: Session) -> Up
 
 
 async def render_record(state: RunState, session: Session) -> dict[str, Any]:
-    """The record of a section or an answer in the citation style of the settings; makes no model call."""
-    final = await finished_text(state, session)
+    """Build the record of a section or answer in the citation style of the settings; makes no model call."""
+    final = await finish_draft(state, session)
     options = page_options(session, final.written.brief.kind)
     before = cast(ResearchState, state).get("numbering", ())
 
@@ -63,11 +63,11 @@ async def render_record(state: RunState, session: Session) -> dict[str, Any]:
         page = render_page(final, session.library, options, read=chunks_shown(state, session), before=before)
         return page_record(page)
 
-    return with_steering(await in_thread(build), state)
+    return add_steering(await in_thread(build), state)
 
 
-async def finished_text(state: RunState, session: Session, earlier: Mapping[str, str] | None = None) -> FinishedText:
-    """The latest draft, cleaned for the reader; `earlier` are a paper's previous sections by name."""
+async def finish_draft(state: RunState, session: Session, earlier: Mapping[str, str] | None = None) -> FinishedText:
+    """Clean the latest draft for the reader; `earlier` are a paper's previous sections by name."""
     brief, lost = await brief_of(state, session)
     draft = draft_from(state["draft"])
     sources = brief.citable
@@ -98,7 +98,7 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
 
 
 def page_options(session: Session, kind: str) -> PageOptions:
-    """Rendering options for a text of this kind under the session's settings."""
+    """Return the rendering options for a text of this kind under the session's settings."""
     settings, answer = session.settings, kind == "answer"
     return PageOptions(
         session.answer_style if answer else settings.cite_style,
@@ -110,7 +110,7 @@ def page_options(session: Session, kind: str) -> PageOptions:
 
 
 async def begin(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
-    """Check the input for all six sections and reset the state, so that a thread given another paper forgets the first.
+    """Check the input for all six sections and reset the state, so that a thread can be used for another paper.
 
     Raises `ExperimentError` for a field of the wrong type or a missing field that a section requires.
     """
@@ -143,22 +143,22 @@ def to_next_or_assemble(state: SectionState) -> Literal["default_queries", "asse
 
 
 async def assemble(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
-    """The finished paper: one text, one reference list."""
-    result = await rendered_paper(state, session)
+    """Assemble the finished paper: one text, one reference list."""
+    result = await render_paper_record(state, session)
     runtime.stream_writer(progress("rendered", f"{counted(len(result['citations']), 'citation')} rendered"))
     return {"text": result["text"], "result": result}
 
 
-async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any]:
-    """The paper's record in the style of the settings, numbered in the paper's order; makes no model call."""
+async def render_paper_record(state: SectionState, session: Session) -> dict[str, Any]:
+    """Build the paper's record in the style of the settings, numbered in the paper's order; makes no model call."""
     finished: dict[SectionKind, FinishedText] = {}
     for written in state["written"]:
         earlier: dict[str, str] = {kind: final.text for kind, final in finished.items()}
-        # The parts of the state at the end of the section from which its record is built.
+        # Restore the state at the end of the section.
         then = {**state, **{name: written[name] for name in _OF_A_SECTION}, "written": []}
-        finished[written["section"]] = await finished_text(cast(SectionState, then), session, earlier)
+        finished[written["section"]] = await finish_draft(cast(SectionState, then), session, earlier)
     read = {written["section"]: written["read"] for written in state["written"]}
-    # The cost of each section: the paper's cost at its end minus the cost before it.
+    # Each section's cost is the paper's cost at its end minus the cost before it.
     totals = [written["spent"] for written in state["written"]]
     spent = dict(zip(finished, map(spent_since, [{}, *totals], totals), strict=True))
 
@@ -170,11 +170,11 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
             pages.append(render_page(finished[kind], session.library, options, read=read[kind], before=before))
         title = finished["abstract"].written.brief.experiment.paper_concept.title
         usage = [spent[kind] for kind in PAPER_ORDER]
-        return paper_record(pages, usage, unbanned(state), title, session.notice())
+        return paper_record(pages, usage, allowed_evidence(state), title, session.notice())
 
-    return with_steering(await in_thread(build), state)
+    return add_steering(await in_thread(build), state)
 
 
-def with_steering(record: dict[str, Any], state: RunState) -> dict[str, Any]:
-    """The record with what people said to the run's questions, if it asked any."""
+def add_steering(record: dict[str, Any], state: RunState) -> dict[str, Any]:
+    """Add people's answers to the run's questions to the record, if any."""
     return {**record, "steering": state["steering"]} if state.get("steering") else record

@@ -44,19 +44,19 @@ from ..state import (
     before_writing,
     evidence_key,
     first_searches,
+    initial_state,
     needs_of,
-    nothing_done,
     purpose_of,
-    recorded,
+    record_searches,
     table_searches,
 )
 from .ask import begin_steering
 
 _MOST_CHUNKS = 12
-_NEAREST = 40  # papers whose cards are read for a focused question, and only if nothing meets a need
+_NEAREST = 40  # papers whose cards are read for a focused question if nothing meets a need
 _NEAR = 3  # findings or papers that are named if nothing answers the question
 _CHUNKS_OF_A_NEED = 8
-_SECTION_NAMES: Final[Mapping[Category, str]] = {  # as a reader of papers calls them
+_SECTION_NAMES: Final[Mapping[Category, str]] = {
     Category.ABSTRACT: "abstracts",
     Category.INTRODUCTION: "introductions",
     Category.METHOD: "methods sections",
@@ -91,7 +91,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     where = f"{target}{f'; searching {kinds} first' if kinds else ''}"
     runtime.stream_writer(progress("routed", "no question, so nothing is searched" if remark else where))
     return {
-        **nothing_done(),
+        **initial_state(),
         **begin_steering(state, session),
         "question": question,
         "route": {
@@ -127,20 +127,20 @@ def to_needs_or_render(state: ResearchState) -> Literal["plan_needs", "render"]:
 
 
 def to_table_or_read(state: ResearchState) -> Literal["tabulate", "ask_needs", "read"]:
-    """Go to `tabulate` for the papers of a kind, otherwise to `read`, or to what a person is asked before."""
+    """Go to `tabulate` if all papers of some kind are asked for, otherwise to `read` or `ask_needs`."""
     route = state["route"]
     return "tabulate" if route["track"] == "survey" and route["kind"] == "inventory" else before_reading(state)
 
 
 def before_reading(state: RunState) -> Literal["ask_needs", "read"]:
-    """Go to `ask_needs` if the needs are asked about, otherwise to `read`."""
+    """Go to `ask_needs` if a person is asked about the needs, otherwise to `read`."""
     return "ask_needs" if "needs" in state.get("interrupts", ()) else "read"
 
 
 async def _find(
     state: ResearchState, runtime: Runtime[Any], session: Session, within: Scope
 ) -> tuple[list[Window], ScreenedPapers]:
-    """The windows to read for the needs, in the paper in question, or in those that summaries, passages, cards name."""
+    """Find the windows to read, in the paper asked about, or in papers found by summaries, passages and cards."""
     record, purpose = state["route"], purpose_of(state)
     screened = await _screen(state, runtime, session) if _is_broad(state) else ScreenedPapers({})
     candidates = {need: list(dict.fromkeys([*record["start"], *keys])) for need, keys in screened.named.items()}
@@ -151,7 +151,7 @@ async def _find(
     categories = tuple(Category[name.upper()] for name in record["categories"])
     scope = Scope(tuple(record["papers"]), categories).narrowed(within)
     proposed, asked = limits.windows(limits.read_tokens, len(purpose.needs)), purpose.text
-    if "reader" in session.extractive:  # each passage is judged for the part of the question that found it
+    if "reader" in session.extractive:  # each passage is scored for the part of the question that found it
         proposed, asked = replace(proposed, hits=_MOST_CHUNKS + _CHUNKS_OF_A_NEED * len(purpose.needs)), ""
     windows = await propose_windows(
         session.library, purpose.needs, scope, proposed, limits.retrieval, asked=asked, candidates=candidates
@@ -173,7 +173,7 @@ async def _screen(
     nearest: int = sys.maxsize,
     known: Collection[str] = (),
 ) -> ScreenedPapers:
-    """The papers that may bear on each of the needs, by their cards; `nearest` limits how many cards are read."""
+    """Screen for papers that may bear on the needs, by their cards; `nearest` limits how many cards are read."""
     screener = (await session.roles(runtime)).screener
     most = min(session.settings.screened_papers, nearest)
     scope = Scope(tuple(state["route"]["papers"])).narrowed(await asyncio.to_thread(limits_of, state, session.library))
@@ -190,10 +190,10 @@ async def _screen(
 
 
 async def read(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
-    """Find passages and read them in waves; during the first, a search in other words is prepared for unmet needs.
+    """Find passages and read them in waves; meanwhile a search in other words is prepared for unmet needs.
 
     The user's feedback on an answer is searched for separately. For a broad question the agent continues from here,
-    unless it was disabled.
+    unless disabled.
     """
     roles = await session.roles(runtime)
     reader = roles.answer_reader
@@ -214,7 +214,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     )
     said = f"{counted(len(searched.found), 'finding')} from {counted(searched.shown, 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
-    again = [  # with the findings that only they made
+    again = [  # with the findings of these searches only
         PlannedSearch(
             new_query(need.search, "need", [need.id], within.as_dict()),
             SearchResult(tuple(item for item in searched.found if item.query == need.search), ()),
@@ -240,21 +240,21 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     least = session.settings.answer_threshold
     if further is None and not any(one or item.finding.score >= least for item in searched.found):
         await more(purpose.text, "in the whole library", searched.read)
-    if lacking := subject_words(state.get("feedback", "")):  # a passage read for the question may answer it too
+    if lacking := subject_words(state.get("feedback", "")):  # passages read for the question may be read again
         await more(lacking, f"for: {lacking}")
     if limits.near and not any(search.searched.found for search in searches):
         named = [*state["route"]["start"], *screened.near]
         near = await asyncio.to_thread(nearest_findings, session.library, purpose.needs[0], windows, named, _NEAR)
         searches[0] = replace(searches[0], searched=replace(searches[0].searched, found=tuple(near)))
-    # Evidence that earlier answers cited is read again when it is found again.
+    # Evidence of earlier answers that is found again keeps its id.
     recalled = {evidence_key(record): record["id"] for record in state["evidence"]}
     given = {**state.get("evidence_ids", {}), **recalled}
-    update = recorded(state, [], searches, runtime.stream_writer, given)
+    update = record_searches(state, [], searches, runtime.stream_writer, given)
     update |= {"shortlist": shortlist, "found": [chunk.id for window in windows for chunk in window.chunks]}
     if screened.cards:
         record: ScreeningRecord = {"cards": screened.cards, "opened": list(screened.keys), "near": dict(screened.near)}
         update["route"] = {**state["route"], "screened": record}
-    # A focused question is answered without the agent, whose turns and searches would run one after the other.
+    # A focused question is answered without the agent, whose turns and searches would run one after another.
     broad = _may_search_on(state, session) and _is_broad(state)
     needs = coverage(needs_of(state), update["evidence"], update["queries"]) if broad else []
     thin = any(item.status != "met" or len(item.evidence) < session.settings.enough_findings for item in needs)
@@ -266,7 +266,7 @@ def _is_broad(state: ResearchState) -> bool:
 
 
 def _may_search_on(state: ResearchState, session: Session) -> bool:
-    """Whether anything may be searched for beyond the first search; without a chat model there is nothing to add."""
+    """Whether further searches are allowed after the first; without a chat model there are none."""
     searches = session.settings.max_search_iterations
     return not state.get("single_shot") and searches > 0 and "agent" not in session.extractive
 
@@ -279,7 +279,7 @@ def _further_search(
     limits: EvidenceLimits,
     within: Scope,
 ) -> FurtherSearch | None:
-    """The search in other words for a focused question, and by cards of unread papers if nothing meets a need."""
+    """Prepare a focused question's search in other words, and by cards of unread papers if nothing meets a need."""
     if not _may_search_on(state, session) or _is_broad(state) or "reader" in session.extractive:
         return None
     purpose = purpose_of(state)
@@ -309,11 +309,11 @@ def _further_search(
 
 
 def _limits(state: ResearchState, limits: EvidenceLimits, session: Session) -> EvidenceLimits:
-    """How much to read and keep: more for a broad question, and of the only paper all; extractive, a little more."""
+    """Set how much to read and keep: more for a broad question; without a reader model, a bit more of each paper."""
     if "reader" not in session.extractive:
         return replace(limits.for_breadth() if _is_broad(state) else limits, near=_NEAR)
     one = state["route"]["track"] == "one_paper"
-    if one:  # the user knows that it is the place to look, so the nearest count, however near
+    if one:  # the user named the paper, so its nearest passages count, however near
         limits = replace(limits, score_threshold=0.0)
     if limits.top_k_final is None or limits.per_paper is None:
         return limits
@@ -321,22 +321,22 @@ def _limits(state: ResearchState, limits: EvidenceLimits, session: Session) -> E
     return replace(limits, top_k_final=most, per_paper=most if one else limits.per_paper + 1)
 
 
-# Pieces of evidence from earlier sections that a section of a paper is shown besides its own.
+# Pieces of evidence from earlier sections that are offered to a paper's section in addition to its own.
 OFFERED: Final = 12
 _NEAR_PAPERS: Final = 10  # papers by summary, whose titles are shown to the planner of needs
 
 
 async def default_queries(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
-    """Check the input and reset the state, so that a thread given another section forgets the previous one.
+    """Check the input and reset the state, so that a thread can be used for another section.
 
     Raises `ExperimentError` for a field of the wrong type or a missing field that the section requires, and
     `EmptyLibraryError` when there is nothing to search.
     """
     kind = state.get("section")
-    if kind not in SECTION_KINDS:  # the server and parent graphs pass on whatever they were given
+    if kind not in SECTION_KINDS:  # the server and parent graphs do not validate
         raise ExperimentError(
             f"input: field section: expected one of {', '.join(SECTION_KINDS)}, got {kind!r}.",
-            help="The input is {section, experiment}, the latter with the contents of exp.json.",
+            help="The input is {section, experiment}, where experiment has the contents of exp.json.",
         )
     require_given(state, "experiment", SectionInput)
     experiment = await asyncio.to_thread(parse_experiment, state["experiment"], kind)
@@ -350,7 +350,7 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], session: S
         {"section": kind, "query": query, "origin": "default", "scope": {}, "evidence_ids": []} for query in queries
     ]
     return {
-        **nothing_done(),
+        **initial_state(),
         "queries": Overwrite([*state["queries"], *records] if in_paper else records),
         **({"offered": []} if in_paper else {"evidence": Overwrite([]), **begin_steering(state, session)}),
     }
@@ -368,24 +368,24 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
     in_all = counted(len(await asyncio.to_thread(library.papers)), "paper")
     plan = await roles.plan_needs(brief, [*titles, f"({in_all} in all)"])
     needs = plan.needs
-    # Without a model each is named by the author's own paragraph.
+    # Without a model, needs are the author's own paragraphs, which stay as they are.
     if "agent" not in session.extractive and not isinstance(brief, AnswerBrief):
         own = await asyncio.to_thread(without_own_results, needs, brief.experiment)
         needs = own or section_needs(brief.queries)
-    # In a paper the needs of all sections have distinct ids, since evidence refers to its need by id.
+    # In a paper, ids are unique across sections, since evidence refers to its need by id.
     before = sum(len(written["needs"]) for written in cast(SectionState, state).get("written", ()))
     needs = tuple(replace(need, id=f"N{number}") for number, need in enumerate(needs, start=before + 1))
     said = f"{counted(len(needs), 'need')}: {'; '.join(need.text for need in needs)}"
     runtime.stream_writer(progress("needs", said, total=len(needs)))
     planned: Update = {"needs": [need.as_dict() for need in needs]}
     route = cast(ResearchState, state).get("route")
-    if route and plan.kind and route["track"] == "survey":  # a named paper is read whatever the question asks of it
+    if route and plan.kind and route["track"] == "survey":  # a named paper is read for any kind of question
         planned["route"] = {**route, "kind": plan.kind}
     return planned
 
 
 async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
-    """Search for all needs together, and read the windows found in waves, best first."""
+    """Search for all needs together, and read the found windows in waves, best first."""
     roles = await session.roles(runtime)
     purpose = await asyncio.to_thread(purpose_of, state)
     limits = await search_limits(session, runtime, section=True)
@@ -408,15 +408,15 @@ async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
     of_tables = await asyncio.to_thread(table_searches, state, session.library)
     searches = [*of_tables, *first_searches(purpose.needs, searched, {})]
-    update = recorded(state, state.get("evidence", []), searches, runtime.stream_writer)
+    update = record_searches(state, state.get("evidence", []), searches, runtime.stream_writer)
     update["searching"] = session.settings.max_search_iterations > 0 and "agent" not in session.extractive
     if "written" in state:
-        update["offered"] = await _offered(state, update, purpose, session)
+        update["offered"] = await _choose_offered(state, update, purpose, session)
     return update
 
 
-async def _offered(state: SectionState, found: Update, purpose: Purpose, session: Session) -> list[str]:
-    """The evidence from earlier sections that best fits this section's needs, without what this section found."""
+async def _choose_offered(state: SectionState, found: Update, purpose: Purpose, session: Session) -> list[str]:
+    """Choose evidence from earlier sections that best fits this section's needs and that it has not found itself."""
     own = {identifier for record in found["queries"] for identifier in record["evidence_ids"]}
     ids: dict[str, list[str]] = {}
     for record in state.get("evidence", []):

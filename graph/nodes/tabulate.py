@@ -1,4 +1,4 @@
-"""tabulate: answers a question for the papers of a kind by an evidence table; `fill_table` fills any table."""
+"""tabulate: answers a question for all papers of some kind with an evidence table; `fill_table` fills any table."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ...roles.protocols import Need, TableColumn
 from ...roles.run_roles import Roles
 from ...stores.evidence_table_register import StoredTable
 from ...tools.scope import Scope
-from ..prompt_fitting import fitted
+from ..prompt_fitting import run_fitted
 from ..role_inputs import limits_of
 from ..run_events import progress
 from ..session import Session
-from ..state import ResearchState, Update, before_writing, evidence_key, recorded, table_searches
+from ..state import ResearchState, Update, before_writing, evidence_key, record_searches, table_searches
 from .route_question import before_reading
 
 Describe = Callable[[StoredTable | None, Roles], Awaitable[tuple[TableColumn, ...]]]
@@ -39,10 +39,10 @@ async def fill_table(
     claims: Callable[[Sequence[TableColumn]], Sequence[str]] = lambda _: (),
     own: Window | None = None,
 ) -> dict[str, Any]:
-    """Make or complete a table in a run; returns its JSON. `describe` gives its columns, from the stored table if any.
+    """Make or complete a table in a run; returns its JSON. `describe` returns its columns, given any stored table.
 
-    `claims` maps the columns to the claims that papers are screened for; if there are any, the judge reads the cells.
-    `own` is the user's study.
+    `claims` maps the columns to claims that papers are screened for; if there are any, the judge reads the cells. `own`
+    is the user's study.
     """
     register = await asyncio.to_thread(lambda: session.home.evidence_tables())
     stored = {item.table_id: item for item in await asyncio.to_thread(register.all)}.get(table.table_id)
@@ -50,27 +50,27 @@ async def fill_table(
     async def columns() -> tuple[TableColumn, ...]:
         return await describe(stored, await session.roles_of(run_id))
 
-    described = await fitted(session, run_id, columns)
+    described = await run_fitted(session, run_id, columns)
     plan = {"columns": [item.as_dict() for item in described], "papers": list(table.plan["papers"])}
     await asyncio.to_thread(register.save, table.table_id, table.question, plan)
     needs = claim_needs(claims(described))
     asked = f"What do papers find on this: {table.question}" if needs else table.question
 
-    async def fill() -> None:  # again, with new roles, once the context size is known
+    async def fill() -> None:  # repeated with new roles once the context size is known
         roles, most = await session.roles_of(run_id), session.settings.screened_papers
         cells, place = roles.stances if needs else roles.cells, (session.library, register, table.table_id)
         readers = (roles.answer_reader, cells, roles.screener)
         await TableFiller(*place, asked, described, *readers, most, on_progress, needs, own).fill(scope)
 
     if described:
-        await fitted(session, run_id, fill)
+        await run_fitted(session, run_id, fill)
     return await asyncio.to_thread(load_table, session.library, register, table.table_id)
 
 
 async def tabulate(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
-    """Fill or continue the table of the question, whose columns become its needs.
+    """Fill or continue the question's table, whose columns become its needs.
 
-    Nothing is known afterwards if there is no chat model, no screening, or no paper that belongs in the table.
+    Returns no update without a chat model, screening, or a paper that belongs in the table.
     """
     roles, library, question = await session.roles(runtime), session.library, state["question"]
     within = Scope(tuple(state["route"]["papers"])).narrowed(await asyncio.to_thread(limits_of, state, library))
@@ -99,7 +99,7 @@ async def tabulate(state: ResearchState, runtime: Runtime[Any], session: Session
     included, near = [list(dict.fromkeys(row["key"] for row in table[part])) for part in ("rows", "left_out")]
     searches = await asyncio.to_thread(table_searches, cast(ResearchState, {**state, **filled}), library)
     ids = {**state.get("evidence_ids", {}), **{evidence_key(item): item["id"] for item in state["evidence"]}}
-    update = recorded(state, [], searches, runtime.stream_writer, ids)
+    update = record_searches(state, [], searches, runtime.stream_writer, ids)
     runtime.stream_writer(progress("searched", f"{counted(len(update['evidence']), 'finding')} in the table"))
     screened: ScreeningRecord = {
         "cards": table["screened"],
@@ -120,5 +120,5 @@ async def tabulate(state: ResearchState, runtime: Runtime[Any], session: Session
 
 
 def to_generate_or_read(state: ResearchState) -> Literal["ask_evidence", "generate", "ask_needs", "read"]:
-    """Go to the writer (a person may be asked before) if the table has rows, otherwise search as for any survey."""
+    """Go to the writer (perhaps asking a person first) if the table has rows, otherwise search as for any survey."""
     return before_writing(state) if state.get("tables") else before_reading(state)

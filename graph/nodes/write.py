@@ -43,7 +43,7 @@ from .finish import page_options
 async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
     """Write the section or the answer from the evidence, streaming it as events.
 
-    For a question without enough evidence the writer only names what comes nearest; it is not called without any.
+    For a question without enough evidence the writer only names the nearest; without any evidence it is not called.
     """
     roles = await session.roles(runtime)
     brief, warnings = await brief_of(state, session)
@@ -60,31 +60,32 @@ async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> 
     draft = await roles.writer.write(brief, stream)
     draft = replace(draft, declined=draft.declined or thin)
     stream.finish(draft)
-    return {"draft": draft_record(await asyncio.to_thread(_normalised, draft, brief, session)), "warnings": warnings}
+    draft = await asyncio.to_thread(_normalise_markers, draft, brief, session)
+    return {"draft": draft_record(draft), "warnings": warnings}
 
 
 async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
     """Check the draft, and have the judge compare each cited sentence with its sources.
 
-    A repair is kept only if it is better, judged by sentence, or as a whole if the whole draft was rewritten.
-    A repair that changed nothing is not requested again: the same request has the same answer.
+    A repair is kept only if it is better, judged by sentence, or as a whole if the whole draft was rewritten. A repair
+    that changed nothing is not requested again, since the request would be the same.
     """
-    if "writer" in session.extractive:  # nothing is claimed of a source
+    if "writer" in session.extractive:  # the text makes no claims about sources
         said = "verbatim quotes" if "question" in state else "your own words and verbatim quotes"
         runtime.stream_writer(progress("checked", f"{said}; nothing was judged"))
         return {"findings": [], "repairing": False}
     brief, warnings = await brief_of(state, session)
     draft = draft_from(state["draft"])
     own = await asyncio.to_thread(_check_findings, draft, brief)
-    runtime.stream_writer(progress("checked", _counted(own)))
+    runtime.stream_writer(progress("checked", _summarise_rules(own)))
     keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
-    new = await _judged(state, draft, brief, keys, runtime, session)
+    new = await _judge_new(state, draft, brief, keys, runtime, session)
     verdicts = verdicts_from([*state.get("verdicts", []), *new])
     open_needs = searched_in_vain(state)
 
     def evaluate(text: str) -> list[FindingRecord]:
         written = replace(draft, text=text)
-        seen = _as_shown(written, brief, keys)
+        seen = _clean_text(written, brief, keys)
         judged = [*support_findings(seen, verdicts), *absence_findings(seen, open_needs)]
         return [*(finding.as_dict() for finding in _check_findings(written, brief)), *map_findings(text, seen, judged)]
 
@@ -109,7 +110,7 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
 
 
 def _check_findings(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
-    """Findings of the checks; an answer may be empty, which means that the sources contain no answer."""
+    """Run the checks; an answer may be empty, which means that the sources contain no answer."""
     if not draft.text and brief.kind == "answer":
         return ()
     earlier: dict[str, str] | None = None
@@ -138,12 +139,12 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     wanted = [*_to_repair(before), *(item for item in before["findings"] if item["rule"] == IDLE)]
     runtime.stream_writer(progress("repairing", f"repairing {counted(len(wanted), 'finding')}"))
     again: Update = {"repairs": state.get("repairs", 0) + 1, "warnings": warnings}
-    settled = state.get("settled", ())  # sentences that a person settled, so that the draft is not rewritten either
+    settled = state.get("settled", ())  # sentences that a person decided on; if there are any, no rewriting
     if not settled and any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
-        # Since the draft is rewritten anyway, possible improvements are shown too.
+        # Since the whole draft is rewritten, possible improvements are shown too.
         found = [*_to_repair(before), *(item for item in before["findings"] if item["rule"] in SHOWN_IN_REPAIR)]
         draft = await roles.writer.repair(brief, draft_from(state["draft"]), list(map(for_writer, found)))
-        normalised = await asyncio.to_thread(_normalised, draft, brief, session)
+        normalised = await asyncio.to_thread(_normalise_markers, draft, brief, session)
         return {**again, "draft": draft_record(normalised), "before_repair": before}
     text = before["draft"]["text"]
     failing = await asyncio.to_thread(failing_sentences, before, brief.citable, state.get("before_repair"))
@@ -151,7 +152,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     asked = [item.shown for item in failing if item.shown.problems]
     answers = iter(await roles.writer.repair_sentences(brief, asked) if asked else [])
     given = [next(answers) if item.shown.problems else None for item in failing]
-    given = await asyncio.to_thread(lambda: [answer and _with_markers(answer, brief) for answer in given])
+    given = await asyncio.to_thread(lambda: [answer and _complete_markers(answer, brief) for answer in given])
     edits = await asyncio.to_thread(make_edits, text, failing, given, brief.experiment.words)
     return {
         **again,
@@ -161,21 +162,21 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     }
 
 
-def _as_shown(draft: Draft, brief: Brief, keys: Sequence[str]) -> str:
-    """The text as the reader will see it, without foreign citations: this is what is judged."""
+def _clean_text(draft: Draft, brief: Brief, keys: Sequence[str]) -> str:
+    """Return the text as the reader will see it, without invented citations, for judging."""
     sources = brief.citable
     return replace_invalid_citations(
         draft.text, sources, brief.experiment.words, known_keys=keys, word_for_word=brief.word_for_word
     )[0]
 
 
-async def _judged(
+async def _judge_new(
     state: RunState, draft: Draft, brief: Brief, keys: Sequence[str], runtime: Runtime[Any], session: Session
 ) -> list[dict[str, Any]]:
     """Judge the draft's sentences that have no verdict yet."""
     roles = await session.roles(runtime)
     sources = brief.citable
-    text = await asyncio.to_thread(_as_shown, draft, brief, keys)
+    text = await asyncio.to_thread(_clean_text, draft, brief, keys)
     new = await judge_text(roles.judge, text, sources, verdicts_from(state.get("verdicts", [])))
     verdicts = verdicts_from([*state.get("verdicts", []), *new])
     here = [
@@ -183,10 +184,10 @@ async def _judged(
         for sentence, claim in cited_claims(text, sources).items()
         for source in claim.sources
     ]
-    topics = bool(here) and all(label in ("on-topic", "off-topic") for label in here)  # which is no judgement
+    topics = bool(here) and all(label in ("on-topic", "off-topic") for label in here)
     done = f"{counted(len(here), 'citation')} {'compared with their sources by topic' if topics else 'judged'}"
     found = support_findings(text, verdicts)
-    runtime.stream_writer(progress("judged", f"{done}: {_counted(found)}" if found else done))
+    runtime.stream_writer(progress("judged", f"{done}: {_summarise_rules(found)}" if found else done))
     return new
 
 
@@ -195,26 +196,26 @@ def _to_repair(attempt: Attempt) -> list[FindingRecord]:
 
 
 def _severity(attempt: Attempt) -> tuple[bool, int, int]:
-    """Sort key for how bad a draft is: an empty draft is worst, then by number of errors, then of warnings."""
+    """Return a sort key for how bad a draft is: empty drafts are worst, then by errors, then by warnings."""
     severities = Counter(finding["severity"] for finding in attempt["findings"])
     empty = any(finding["rule"] == "empty" for finding in attempt["findings"])
     return empty, severities["error"], severities["warning"]
 
 
-def _counted(findings: Sequence[Finding]) -> str:
+def _summarise_rules(findings: Sequence[Finding]) -> str:
     """ "2 x number not found, 1 x copied run"."""
     rules = Counter(finding.rule.replace("-", " ") for finding in findings)
     return ", ".join(f"{count} x {rule}" for rule, count in rules.items()) or "no problem found"
 
 
-def _normalised(draft: Draft, brief: Brief, session: Session) -> Draft:
-    # Without a chat model the user's words were already separated from markers when the text was composed.
-    text = normalise_markers(draft.text) if "writer" in session.extractive else _with_markers(draft.text, brief)
+def _normalise_markers(draft: Draft, brief: Brief, session: Session) -> Draft:
+    # Without a chat model, brackets in the user's words were already escaped when the text was composed.
+    text = normalise_markers(draft.text) if "writer" in session.extractive else _complete_markers(draft.text, brief)
     return replace(draft, text=text)
 
 
-def _with_markers(text: str, brief: Brief) -> str:
-    """A writer's text with markers normalised, and added; brackets of the user or of a quote become none."""
+def _complete_markers(text: str, brief: Brief) -> str:
+    """Normalise and complete the markers of a writer's text; brackets in the user's words and quotes stay literal."""
     passages = [passage for source in brief.citable for passage in source.passages]
     literal = with_literal_quotes(with_literal_markers(text, brief.experiment.words), passages)
     return complete_citations(

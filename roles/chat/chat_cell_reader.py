@@ -1,4 +1,4 @@
-"""Fills evidence tables with a chat model: one call per paper, whose words are sliced from it by sentence number."""
+"""Fills evidence tables with a chat model, one call per paper; words are sliced from the paper by sentence number."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ class ChatCellReader(ChatRole):
     async def propose_columns(
         self, question: str, names: Sequence[str], titles: Sequence[str]
     ) -> tuple[TableColumn, ...]:
-        """Describe the named columns, or if none is named, propose those that answer the question.
+        """Describe the named columns; without names, propose columns that answer the question.
 
-        `titles` are papers that the table is about. A column without a valid answer is described by its name alone.
+        `titles` are of papers that the table is about. A column without a valid answer keeps only its name.
         """
         system = self.prompts["columns_system"].render(most=_MOST_COLUMNS)
         task = self.prompts["columns_task"].render(
@@ -107,7 +107,7 @@ class ChatCellReader(ChatRole):
         )
         plan = await self.ask([SystemMessage(system), HumanMessage(task)], ColumnPlan)
         if plan is None:
-            self.note("The columns were not described: the model gave no valid answer, twice.")
+            self.note("The columns were not described, since the model gave no valid answer in two attempts.")
         planned = [TableColumn(**item.model_dump()) for item in (plan.columns if plan else [])]
         by_name = {column.name.casefold(): column for column in planned}
         if not names:
@@ -115,30 +115,30 @@ class ChatCellReader(ChatRole):
         return tuple(by_name.get(name.casefold(), TableColumn(name)) for name in names)
 
     async def propose_claims(self, topic: str, cards: Sequence[PaperCard], most: int) -> tuple[str, ...]:
-        """At most `most` claims on which the papers with these cards may disagree; the last cards may not fit."""
+        """Propose at most `most` claims on which the papers may disagree, from the cards that fit into a prompt."""
         system, task = self.prompts["disputed_system"].render(most=most), self.prompts["disputed_task"]
         room = self.room.left(_CARD_TOKENS, system, task.render(topic=topic, cards=""))
         shown = next(in_batches(cards, lambda card: {card.key: estimate_tokens(card.text)}, room, len(cards)), [])
         text = task.render(topic=fence(topic, "topic"), cards=fence("\n\n".join(card.text for card in shown), "cards"))
         answer = await self.ask([SystemMessage(system), HumanMessage(text)], DisputedClaims)
         if answer is None:
-            self.note("No claims were named: the model gave no valid answer, twice.")
+            self.note("No claims were proposed, since the model gave no valid answer in two attempts.")
         named = [one_line(claim)[:_CLAIM] for claim in (answer.claims if answer else [])]
         return tuple(dict.fromkeys(claim for claim in named if claim))[:most]
 
     async def read_row(
         self, question: str, columns: Sequence[TableColumn], windows: Sequence[Window], studies: Sequence[str] = ()
     ) -> RowReading | None:
-        """Read one paper's windows (the last are left out if they do not fit) for only the `studies` given, if any.
+        """Read the windows of one paper that fit, only for the given `studies` if there are any.
 
-        None without a valid answer in two attempts.
+        Returns None without a valid answer in two attempts.
         """
         system = self.prompts["cells_system"].render()
 
         def task(passages: str) -> str:
             return self.prompts["cells_task"].render(
                 question=fence(question, "question"),
-                columns=present_lines([_described(column) for column in columns], "columns"),
+                columns=present_lines([_column_line(column) for column in columns], "columns"),
                 studies=present_lines(studies, "studies"),
                 passages=passages,
             )
@@ -160,21 +160,23 @@ class ChatCellReader(ChatRole):
         read = [
             StudyReading(
                 names.get((name := one_line(item.study).strip(" .")).casefold(), name),
-                tuple(cell for one in item.cells if (cell := _cell(one, known, sentences)) is not None),
+                tuple(cell for one in item.cells if (cell := _convert_cell(one, known, sentences)) is not None),
             )
             for item in answer.studies
         ]
         return RowReading(answer.belongs, one_line(answer.reason), tuple(read) if answer.belongs else ())
 
 
-def _described(column: TableColumn) -> str:
+def _column_line(column: TableColumn) -> str:
     parts = [column.kind if column.kind != "choice" else f"one of: {'; '.join(column.options)}"]
     parts += [f"in {column.unit}"] * bool(column.unit)
     return f"{column.name} ({', '.join(parts)}): {column.asks or column.name}"
 
 
-def _cell(item: ReadCell, columns: dict[str, TableColumn], sentences: Sequence[WindowSentence]) -> CellReading | None:
-    """The cell with its words; None if the column is unknown, the value not allowed, or value or words are missing."""
+def _convert_cell(
+    item: ReadCell, columns: dict[str, TableColumn], sentences: Sequence[WindowSentence]
+) -> CellReading | None:
+    """Convert a cell; None if the column is unknown, the value not allowed, or value or words are missing."""
     column = columns.get(one_line(item.column).casefold())
     value = one_line(item.value)[:_VALUE]
     named = [sentences[number - 1] for number in item.sentences if 1 <= number <= len(sentences)][:_MOST_SENTENCES]

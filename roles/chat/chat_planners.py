@@ -30,7 +30,7 @@ from .prompt_format import (
     shorten,
 )
 
-# Shares of the context size left after the instructions; the rest is for later turns.
+# Shares of the context left after the instructions; the rest is for later turns.
 EVIDENCE_SHARE: Final = 0.6
 _EXPERIMENT_SHARE: Final = 0.25
 _LEAST_ANSWER_TOKENS: Final = 40
@@ -38,26 +38,26 @@ _LEAST_ANSWER_TOKENS: Final = 40
 
 @dataclass(frozen=True)
 class ChatPlanner(ChatRole):
-    """Decides what to search for next, if the evidence is thin; `tool_specs` are in OpenAI's form."""
+    """Decides what to search for next if the evidence is thin; `tool_specs` are in OpenAI's format."""
 
     tool_specs: Sequence[Mapping[str, Any]]
 
     async def plan(self, messages: Sequence[BaseMessage]) -> AIMessage:
-        """The next turn; each of its tool calls has a unique id and a dict of arguments.
+        """Return the next turn; each of its tool calls has a unique id and a dict of arguments.
 
-        The tools stay available when the budget is spent: removing them would change the prefix; `guard` answers calls
-        beyond the budget. When the conversation exceeds the context size, its oldest tool answers are shortened; if
-        that is not enough, the planner gets no further turn.
+        The tools stay available when the budget is spent, since removing them would change the prefix; `guard` refuses
+        further calls. If the conversation exceeds the context size, its oldest tool answers are shortened; if that is
+        not enough, the planner gets no further turn.
         """
         total = self.room.left(WHOLE, json.dumps(self.tool_specs))
-        shown = _within(messages, total)
+        shown = _shorten_answers(messages, total)
         if sum(map(_tokens, shown)) > total:
             return AIMessage("The conversation fills the server's context.")
         answer = await self.caller.call(shown, tools=self.tool_specs, max_tokens=self.max_tokens)
-        return _answerable(answer.message, messages)
+        return _make_answerable(answer.message, messages)
 
     def open(self, brief: Brief) -> list[BaseMessage]:
-        """The opening messages. Later turns only append, so that a local server can reuse the prefix."""
+        """Make the opening messages; later turns only append, so that a local server can reuse the prefix."""
         names = ("planner_system", "planner_task")
         if isinstance(brief, AnswerBrief):
             names = ("question_planner_system", "question_planner_task")
@@ -76,7 +76,7 @@ class ChatPlanner(ChatRole):
         return [SystemMessage(system), HumanMessage(self.wishes(brief) + prompt.render(**given))]
 
 
-def _within(messages: Sequence[BaseMessage], total: int) -> list[BaseMessage]:
+def _shorten_answers(messages: Sequence[BaseMessage], total: int) -> list[BaseMessage]:
     """Shorten tool answers, oldest first, until the messages fit into `total` tokens, if possible."""
     shown = list(messages)
     for place, message in enumerate(shown):
@@ -87,7 +87,7 @@ def _within(messages: Sequence[BaseMessage], total: int) -> list[BaseMessage]:
             text = str(message.content)
             kept = max(_LEAST_ANSWER_TOKENS, estimate_tokens(text) - over - _LEAST_ANSWER_TOKENS)
             if kept < estimate_tokens(text):
-                # In its own fence: the cut may have removed the end of the original one.
+                # A new fence, since the cut may have removed the end of the original one.
                 content = fence(shorten(text, kept), "answer, shortened")
                 shown[place] = message.model_copy(update={"content": content})
     return shown
@@ -98,11 +98,11 @@ def _tokens(message: BaseMessage) -> int:
     return estimate_tokens(str(message.content)) + (estimate_tokens(json.dumps(calls)) if calls else 0)
 
 
-def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage:
+def _make_answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage:
     """Repair the message so that every tool call can be answered.
 
-    A call whose arguments are not JSON would be sent back to the server, which refuses such a conversation. Its
-    arguments are repaired, or left empty for the tool to reject. Some servers omit ids or reuse them.
+    Servers refuse a conversation with a call whose arguments are not JSON, so these are repaired, or left empty for the
+    tool to reject. Some servers omit or reuse ids.
     """
     used = {call["id"] for turn in earlier if isinstance(turn, AIMessage) for call in turn.tool_calls}
     asked = [(call["name"], call["args"], call["id"]) for call in message.tool_calls]
@@ -125,7 +125,7 @@ _LONGEST: Final = 300  # characters of a need or a query
 
 
 class PlannedNeed(StructuredAnswer):
-    """One need as the model gives it; an unknown kind becomes a finding, a single query a list of one."""
+    """One need as the model returns it; an unknown kind becomes a finding, a single query a list of one."""
 
     need: str = Field(min_length=3, description="What has to be known, in one line.")
     asks: Asks = Field(description="The kind of statement that meets it.")
@@ -153,19 +153,19 @@ _KINDS: Final[Mapping[str, QuestionKind]] = {"focused": "focused", "survey": "su
 
 
 class QuestionPlan(SectionPlan):
-    """The needs of a question, and how widely the library is to be read for it; an unknown word is no kind."""
+    """The needs of a question, and its kind: how widely to read the library; unknown kinds are ignored."""
 
     kind: str = Field("", description="The kind of question.", json_schema_extra={"enum": [*_KINDS]})
 
 
 @dataclass(frozen=True)
 class ChatNeedsPlanner(ChatRole):
-    """Implements `NeedsPlanner`; `fallback` is used when two attempts gave no valid plan."""
+    """Implements `NeedsPlanner`; `fallback` is used if two attempts give no valid plan."""
 
     fallback: NeedsPlanner
 
     async def needs(self, brief: Brief, papers: Sequence[str]) -> NeedsPlan:
-        """Two to seven needs; the fallback's if the model gave no valid plan."""
+        """Plan two to seven needs, by the fallback if the model gives no valid plan."""
         instructions = self.prompts["needs_system"].render(most=MOST_NEEDS)
         wishes = self.wishes(brief)
         system, task = SystemMessage(instructions), wishes + self._task(brief, papers, instructions)
@@ -173,8 +173,7 @@ class ChatNeedsPlanner(ChatRole):
         plan = await self.ask(
             [system, HumanMessage(task)],
             QuestionPlan if isinstance(brief, AnswerBrief) else SectionPlan,
-            # The same question, typed differently or asked after unrelated papers were added, gets the cached plan, so
-            # nothing is read again.
+            # The same question, typed differently or asked after unrelated papers were added, gets the cached plan.
             cache_messages=[system, HumanMessage(plain_wording(wishes + self._task(brief, titles, instructions)))],
         )
         if plan is not None and (planned := number_needs(plan.needs)):
@@ -199,7 +198,7 @@ class ChatNeedsPlanner(ChatRole):
 
 
 def number_needs(planned: Sequence[PlannedNeed]) -> tuple[Need, ...]:
-    """The first seven needs with ids; a need without a usable query uses its own text as query."""
+    """Number the first seven needs; a need without a usable query uses its own text as query."""
     needs: list[Need] = []
     for number, item in enumerate(planned[:MOST_NEEDS], 1):
         text = one_line(item.need)[:_LONGEST]

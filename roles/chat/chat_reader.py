@@ -1,7 +1,7 @@
 """The evidence reader on a chat model: one call for several windows returns a few relevant findings for each.
 
-The model answers with sentence numbers. The words of a finding are sliced from the chunks by number: they cannot be
-invented. Nearly correct answers are repaired rather than requested again. The screener reads cards of papers.
+The model answers with sentence numbers, by which words are sliced from the chunks, so they cannot be invented. Nearly
+correct answers are repaired rather than requested again. The screener reads cards of papers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .prompt_format import (
     window_sentences,
 )
 
-_FINDINGS_OF_A_WINDOW: Final = 2  # on average; a rich window may give more when others give fewer
+_FINDINGS_OF_A_WINDOW: Final = 2  # on average; a rich window may give more if others give fewer
 _MORE_FINDINGS: Final = 2
 _FIGURES: Final = re.compile(r"\d+(?:[.,]\d+)*")
 _TELLING: Final = 2  # minimum characters of a number that is not a mere count
@@ -53,7 +53,7 @@ class ChatReader(ChatRole):
     statement_words: int = field(kw_only=True)
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
-        """The findings, best first; none if nothing is relevant. Chunks without a valid answer are unreadable."""
+        """Return the relevant findings, best first; chunks without a valid answer are unreadable."""
         if self.room.size is None:
             return await self._read(purpose, windows)
         beside = [str(message.content) for message in self._messages(purpose, purpose.text, "", len(windows))]
@@ -90,7 +90,7 @@ class ChatReader(ChatRole):
         carrying = [sentences[number - 1] for number in item.sentences if 1 <= number <= len(sentences)]
         if not carrying or item.score == 0:
             return None
-        # A finding belongs to one paper: sentences named from another paper are taken for a slip.
+        # A finding belongs to one paper: sentences of other papers are ignored as mistakes.
         window = max((window for window, _ in carrying), key=lambda one: sum(one is other for other, _ in carrying))
         key = window.paper.key
         named = [sentence for other, sentence in carrying if other.paper.key == key][:MOST_SENTENCES]
@@ -98,7 +98,7 @@ class ChatReader(ChatRole):
         described = described_figures([other for other, _ in sentences if other.paper.key == key])
         if _only_described(item.statement, purpose, described, shown):
             return None
-        words = _with_its_numbers(item.statement, named, shown)
+        words = _add_numbered_sentences(item.statement, named, shown)
         known = [need.id for need in purpose.needs]
         served = item.need if item.need in known else next((need for need in window.needs if need in known), "")
         return PassageFinding(
@@ -127,19 +127,19 @@ def _tokens(window: Window) -> int:
 
 
 def _pieces(window: Window, tokens: int) -> list[Window]:
-    """The window, or each of its chunks if it exceeds `tokens`."""
+    """Split the window into its chunks if it exceeds `tokens`."""
     return [window] if _tokens(window) <= tokens else [replace(window, chunks=(chunk,)) for chunk in window.chunks]
 
 
 def most_findings(windows: int) -> int:
-    """The maximum number of findings for this many windows."""
+    """Return the maximum number of findings for this many windows."""
     return _MORE_FINDINGS + _FINDINGS_OF_A_WINDOW * windows
 
 
-def _with_its_numbers(
+def _add_numbered_sentences(
     statement: str, named: Sequence[WindowSentence], shown: Sequence[WindowSentence]
 ) -> Sequence[WindowSentence]:
-    """The named sentences, plus one for each number in the statement that they lack: readers name too few."""
+    """Add sentences for the statement's numbers that the named ones lack, since readers name too few."""
     missing = {number for number in _FIGURES.findall(statement) if len(number) >= _TELLING}
     missing -= {number for sentence in named for number in _FIGURES.findall(sentence.text)}
     added: list[WindowSentence] = []
@@ -183,7 +183,7 @@ def merge_sentences(sentences: Sequence[WindowSentence]) -> tuple[tuple[Chunk, i
 def _check_sentences(reading: PassageReading, count: int) -> None:
     numbers = [number for finding in reading.findings for number in finding.sentences]
     if reading.findings and not any(1 <= number <= count for number in numbers):
-        raise ValueError(f"none of the sentences named is in the passages, which have 1 to {count}")
+        raise ValueError(f"none of the given numbers is a sentence of the passages, which have 1 to {count}")
 
 
 _NAMES: Final = {
@@ -222,7 +222,7 @@ class ReadFinding(StructuredAnswer):
     @field_validator("need", mode="before")
     @classmethod
     def _one_need(cls, value: Any) -> Any:
-        """The id of the first need named: "n2", 2, ["N2", "N3"], "N2 (limit): how far it holds"."""
+        """Find the id of the first named need: "n2", 2, ["N2", "N3"], "N2 (limit): how far it holds"."""
         given = value[0] if isinstance(value, list) and value else value
         named = _NEED_ID.search(str(given))
         return f"N{int(named[1])}" if named else ""
@@ -230,7 +230,7 @@ class ReadFinding(StructuredAnswer):
     @field_validator("score", mode="before")
     @classmethod
     def _in_bounds(cls, value: Any) -> Any:
-        """A score from 0 to 1 in any notation: out of ten or a hundred, "80%", "8/10", "0,8" or "0.8 (strong)"."""
+        """Parse a score from 0 to 1 in any notation: out of ten or a hundred, "80%", "8/10", "0,8", "0.8 (strong)"."""
         number = _SCORE_NUMBER.search(str(value))
         if number is None:
             return _UNSCORED
@@ -248,8 +248,8 @@ class PassageReading(StructuredAnswer):
     findings: list[ReadFinding] = Field(description="What helps with the purpose, the most useful first.")
 
     @classmethod
-    def given(cls, objects: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Separate findings, in a bare list or one per line, form one reading; `{}` is an empty one."""
+    def candidates(cls, objects: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Join separate findings, in a bare list or one per line, to one reading; `{}` is an empty reading."""
         alone: list[dict[str, Any]] = []
         empty = False
         for item in objects:
@@ -265,23 +265,23 @@ class PassageReading(StructuredAnswer):
     @model_validator(mode="before")
     @classmethod
     def _without_the_unreadable(cls, data: Any) -> Any:
-        """The findings under any name and in any wrapping; if none is readable, all, for their errors."""
-        items = list(_listed(data))
+        """Find the readable findings under any name and nesting; if none is readable, return all for their errors."""
+        items = list(_find_findings(data))
         if not items and _is_empty(data):
             return {"findings": []}
         return {"findings": [item for item in items if _valid(item)] or items} if items else data
 
 
-def _listed(data: Any, levels: int = _MOST_LEVELS) -> Iterator[Any]:
+def _find_findings(data: Any, levels: int = _MOST_LEVELS) -> Iterator[Any]:
     if _is_finding(data):
         yield data
     elif levels and isinstance(data, Mapping | list):
         for inner in data.values() if isinstance(data, Mapping) else data:
-            yield from _listed(inner, levels - 1)
+            yield from _find_findings(inner, levels - 1)
 
 
 def _is_empty(data: Any, levels: int = _MOST_LEVELS) -> bool:
-    """Whether an answer says that there are no findings, whatever it says beside that."""
+    """Whether an answer says that there are no findings, whatever else it says."""
     if isinstance(data, Mapping):
         given = _by_plain_names(data)
         inside = [given["findings"]] if "findings" in given else given.values()
@@ -306,9 +306,9 @@ def _by_plain_names(data: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 _BATCH_TOKENS: Final = 16_000  # of cards in one call
-_MOST_NEAR: Final = 8  # of all batches
+_MOST_NEAR: Final = 8  # in all batches
 _LONGEST_REASON: Final = 160  # characters
-_NO_BRACKETS: Final = {ord(bracket): None for bracket in "[]<>`"}  # a reason is shown, and cites nothing
+_NO_BRACKETS: Final = {ord(bracket): None for bracket in "[]<>`"}  # keeps reasons from looking like citations
 
 
 class ScreenedNeed(StructuredAnswer):
@@ -319,14 +319,14 @@ class ScreenedNeed(StructuredAnswer):
 
 
 class NearCase(StructuredAnswer):
-    """A paper that comes near but is left out."""
+    """A near miss."""
 
     paper: int = Field(description="Its number.")
-    why: str = Field(description="At most fifteen words on what its card shows that it does not meet.")
+    why: str = Field(description="In at most fifteen words, what its card shows that it does not meet.")
 
 
 class Screening(StructuredAnswer):
-    """The papers for each need, and those that come near."""
+    """The papers for each need, and near misses."""
 
     screened: list[ScreenedNeed] = Field(description="One object for each need.")
     near: list[NearCase] = Field(default_factory=list, description="Five at most, the nearest first.")
@@ -339,14 +339,14 @@ class ChatScreener(ChatRole):
     """
 
     async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> ScreenedPapers:
-        """The papers that may bear on the needs, and near ones; a batch without a valid answer names none."""
+        """Screen papers for the needs; batches without a valid answer stay unread."""
         most = self.room.left(_BATCH_TOKENS, self.prompts["screener_system"].render(), purpose.text)
         batches = list(in_batches(cards, lambda card: {card.key: estimate_tokens(card.text)}, most, len(cards)))
         answers = await gather_all(self._screen_batch(purpose, batch) for batch in batches)
         read = [(batch, answer) for batch, answer in zip(batches, answers, strict=True) if answer is not None]
         screened = {card.key for batch, _ in read for card in batch}
         if unread := tuple(card.key for card in cards if card.key not in screened):
-            self.note(f"{len(unread)} of {len(cards)} cards were not screened: the model gave no valid answer, twice.")
+            self.note(f"{len(unread)} of {len(cards)} cards were not screened: no valid answer in two attempts.")
         by_need: dict[str, list[list[str]]] = {}
         near: dict[str, str] = {}
         for batch, answer in read:
@@ -356,7 +356,7 @@ class ChatScreener(ChatRole):
             for case in answer.near:
                 if case.paper in keys:
                     near[keys[case.paper]] = one_line(case.why.translate(_NO_BRACKETS))[:_LONGEST_REASON]
-        # The first papers of each batch, then the second ...
+        # The first papers of all batches, then the second ones ...
         turns = {need.id: zip_longest(*by_need.get(need.id, [])) for need in purpose.needs}
         named = {name: tuple(dict.fromkeys(key for turn in of for key in turn if key)) for name, of in turns.items()}
         kept = {key for keys in named.values() for key in keys}

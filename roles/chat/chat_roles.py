@@ -1,4 +1,4 @@
-"""Replaces the roles whose models are configured by those on chat models."""
+"""Replaces extractive roles by roles on chat models where these are configured."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def chat_roles(
     sizes: Mapping[RoleName, int | None] = MappingProxyType({}),
     small_judge: bool = False,
 ) -> Roles:
-    """The roles of a run: on a chat model where there is a caller for it, else those without one.
+    """Create the roles of a run: on a chat model where there is a caller, else those in `bare`.
 
-    `sizes` are the context sizes of the roles' servers in tokens, as far as they are known. A `small_judge` answers Yes
-    or No to a document and a claim.
+    `sizes` are the known context sizes of the roles' servers, in tokens. A `small_judge` answers Yes or No to a
+    document and a claim.
     """
 
     def make(kind: type[RoleT], name: RoleName, part: float = OF_A_TEXT, **more: Any) -> RoleT:

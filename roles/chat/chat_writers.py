@@ -1,6 +1,6 @@
 """The writers on a chat model: of sections and answers, which cite by marker and never see a key, and of summaries.
 
-A repair shows single sentences with neighbours, evidence and problems; the rest of the draft is untouched.
+A repair shows single sentences with neighbours, evidence and problems; the rest of the draft stays unchanged.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _USUAL: Final = {"brief": 120, "standard": 500, "thorough": 1_000}  # words of a
 # Shares of a prompt.
 _DRAFT_SHARE: Final = 0.2
 _PROBLEMS_SHARE: Final = 0.05
-# Shares of the context size left after the instructions; the rest is for the findings.
+# Shares of the context left after the instructions; the rest is for the findings.
 _EXPERIMENT_SHARE: Final = 0.3
 _EARLIER_SHARE: Final = 0.25
 _TURNS_SHARE: Final = 0.2
@@ -66,13 +66,13 @@ _LONGEST: Final = 1_500  # characters of an accepted sentence
 
 
 class ChatWriter(ChatRole):
-    """Implements `Writer`; its text is empty when two attempts gave none, or the sources do not answer the question."""
+    """Implements `Writer`; the text is empty if two attempts give none, or the sources do not answer the question."""
 
     async def write(self, brief: Brief, listener: TextListener | None = None) -> Draft:
         return await self._generate(brief, *self._task(brief), listener)
 
     async def repair(self, brief: Brief, draft: Draft, problems: Sequence[str]) -> Draft:
-        """Rewrite the draft; returns it unchanged, with a note, if two attempts gave no text."""
+        """Rewrite the draft; returns it unchanged, with a note, if two attempts give no text."""
         text = shorten(draft.text, self.room.left(WHOLE, share=_DRAFT_SHARE))
         lines = first_lines(problems, self.room.left(WHOLE, share=_PROBLEMS_SHARE))
         request = self._prompt(brief, "repair", draft=fence(text, "draft"), problems=present_lines(lines, "problems"))
@@ -83,9 +83,9 @@ class ChatWriter(ChatRole):
         return rewritten if rewritten.text else replace(draft, notes=(*draft.notes, *rewritten.notes))
 
     async def repair_sentences(self, brief: Brief, failing: Sequence[FailingSentence]) -> list[str | None]:
-        """See `Writer`; None also where two attempts gave no usable answer, or the evidence exceeds the context.
+        """See `Writer`; None also if two attempts give no usable answer, or the evidence exceeds the context.
 
-        The experiment is shown if a number was not found, since it may come from there.
+        The experiment is shown if a number was not found in the evidence, since it may come from there.
         """
         system, experiment = self.prompts["repair_system"].render(), ""
         if isinstance(brief, SectionBrief) and any(item.of_number for item in failing):
@@ -117,7 +117,7 @@ class ChatWriter(ChatRole):
     async def _generate(
         self, brief: Brief, task: str, notes: tuple[str, ...], listener: TextListener | None = None
     ) -> Draft:
-        """The model's text for a task; empty, with a note, if two attempts gave none."""
+        """Return the model's text for a task; empty, with a note, if two attempts give none."""
 
         def clean(draft: Draft) -> Draft:
             return extract_answer(draft) if isinstance(brief, AnswerBrief) else draft
@@ -139,7 +139,7 @@ class ChatWriter(ChatRole):
         return Draft("", truncated=truncated, notes=(*notes, complaint))
 
     def _task(self, brief: Brief, *beside: str) -> tuple[str, tuple[str, ...]]:
-        """The task, shortened to fit into the context together with `beside`, and notes on what was left out."""
+        """Make the task, shortened to fit into the context with `beside`, and notes on what was left out."""
         known = (self._prompt(brief, "system"), *beside)
         if isinstance(brief, AnswerBrief):
             return self._answer_task(brief, *known)
@@ -182,7 +182,7 @@ class ChatWriter(ChatRole):
         return self.prompts[f"depth_{brief.depth}"].render(words=self.room.words(brief.words or _USUAL[brief.depth]))
 
     def _answer_length(self, brief: AnswerBrief) -> str:
-        """The length: as much as the findings hold, unless the user asked for a number of words or a brief answer."""
+        """Describe the length: set by the findings, unless the user asked for a number of words or a brief answer."""
         if not brief.writable:
             return self.prompts["answer_nearest"].render()
         named = "answer_table" if brief.tabled else "answer_inventory"
@@ -196,7 +196,7 @@ class ChatWriter(ChatRole):
 
 
 def note_left_out(left_out: Sequence[str], room: Room) -> tuple[str, ...]:
-    """A note on the sources, by id, that were not shown to the model, if any."""
+    """Note the sources, by id, that were not shown to the model, if any."""
     count, names = len(left_out), ", ".join(left_out)
     if room.size is not None and (count or room.is_small):
         lost = f"{counted(count, 'finding')} {'was' if count == 1 else 'were'} left out of the writer's prompt"
@@ -206,7 +206,7 @@ def note_left_out(left_out: Sequence[str], room: Room) -> tuple[str, ...]:
 
 
 class RepairedSentences(NumberedAnswer):
-    """Base of the answers for several sentences; None for one that was left out or garbled."""
+    """Base of the answers for several sentences; None for an omitted or garbled sentence."""
 
     @model_validator(mode="before")
     @classmethod
@@ -215,13 +215,13 @@ class RepairedSentences(NumberedAnswer):
 
     @classmethod
     def when_cut_off(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """Without the last sentence, which may be incomplete."""
+        """Drop the last sentence, which may be incomplete."""
         return dict(list(data.items())[:-1])
 
 
 def _check_any(answer: RepairedSentences) -> None:
     if all(sentence is None for _, sentence in answer):
-        raise ValueError("it holds no sentence under the ids that were given")
+        raise ValueError("it has no sentence under any of the given ids")
 
 
 def _parts(item: FailingSentence) -> dict[str, int]:
@@ -243,7 +243,7 @@ def _source_block(source: Source, said: Sequence[str]) -> str:
 
 
 def _lines(batch: Sequence[FailingSentence]) -> Iterator[str]:
-    """Each sentence with its neighbours and its problems; problems do not repeat the sentence."""
+    """Format each sentence with its neighbours and problems; problems do not repeat the sentence."""
     for number, item in enumerate(batch, 1):
         if item.before:
             yield f"before S{number}: {item.before}"
@@ -262,7 +262,7 @@ class ChatSummarizer(ChatRole):
     words: int = field(kw_only=True)
 
     async def summarize(self, paper: Paper, text: str) -> str:
-        """One paragraph from the beginning of the paper's `text`; the abstract when the model gave none."""
+        """Summarize the beginning of the paper's `text` in one paragraph; the abstract if the model gives none."""
         system = SystemMessage(self.prompts["summarizer_system"].render(words=self.words))
         prompt = self.prompts["summarizer_task"]
         tokens = self.room.left(PAPER_TOKENS, str(system.content), prompt.render(paper=""), paper.abstract)
@@ -288,15 +288,15 @@ class FigureDescriber(ChatRole):
     """Describes one figure at a time."""
 
     async def describe(self, figure: PaperFigure, image: bytes) -> str:
-        """One paragraph on what the image shows; empty if the model gave none. Raises what the caller raises.
+        """Describe the image in one paragraph; empty if the model gives none. Raises what the caller raises.
 
-        An empty answer is requested again only by later runs, since a run keeps the answers it has received.
+        Only later runs request an empty answer again, since a run keeps the answers it has received.
         """
         system = SystemMessage(self.prompts["describer_system"].render(words=DESCRIPTION_WORDS))
         task = self.prompts["describer_task"].render(
             caption=fence(shorten(figure.caption or figure.name, _CAPTION_TOKENS), "caption")
         )
-        # The key contains the image's hash instead of a megabyte of base64.
+        # The cache key contains the image's hash instead of a megabyte of base64.
         said, named = ({"type": "text", "text": text} for text in (task, f"image {figure.image_hash}"))
         key: list[BaseMessage] = [system, HumanMessage([said, named])]
         image_block = create_image_block(base64=base64.b64encode(image).decode(), mime_type=figure.media_type)

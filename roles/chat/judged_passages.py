@@ -1,8 +1,8 @@
-"""What a judge or a repair is shown of a source: the words of the finding, and what a sentence takes from around them.
+"""Selects what a judge or a repair is shown of a source: the words of the finding, and relevant sentences around them.
 
-A sentence often carries a detail that stands next to the words of its finding: the country, the cell type, what "it"
-means. Judged without it, a true detail looks invented. So the neighbouring sentences are shown too, and those of the
-finding's window that have words of the sentence which are missing so far.
+A cited sentence often uses a detail next to the finding's words: the country, the cell type, what "it" means. Judged
+without it, a true detail looks invented. So neighbouring sentences are shown too, and sentences of the finding's window
+that have the cited sentence's missing words.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ..protocols import DecidingSpan, PassageSentence, Source
 from .prompt_format import estimate_tokens, full_heading
 
 _GAP: Final = 3  # maximum characters between adjacent sentences: a paragraph break
-_BEFORE: Final = 2  # sentences shown before each run of words; more while the first leans on the one before it
+_BEFORE: Final = 2  # sentences shown before each run of words; more while the first depends on its predecessor
 _MOST_BEFORE: Final = 4
 _AFTER: Final = 1
 _AROUND_TOKENS: Final = 120  # of sentences around the words of a finding
-_MISSING_TOKENS: Final = 120  # of sentences found for missing words
+_MISSING_TOKENS: Final = 120  # of sentences with missing words
 _MOST_FOUND: Final = 3
 
 
@@ -34,15 +34,15 @@ class JudgedPassage:
 
     @classmethod
     def of(cls, source: Source, tokens: int, said: Sequence[str] = ()) -> JudgedPassage:
-        """The sentences shown to the writer and those near them that bear on what is `said` of the source."""
-        return cls(source, _within(shown_sentences(source, said), tokens))
+        """Take the sentences shown to the writer, and nearby ones that bear on the citing sentences (`said`)."""
+        return cls(source, _fit_sentences(shown_sentences(source, said), tokens))
 
     @property
     def tokens(self) -> int:
         return sum(estimate_tokens(sentence.text) for sentence in self.sentences)
 
     def spans(self, numbers: Sequence[int]) -> tuple[DecidingSpan, ...]:
-        """The spans with these numbers; adjacent sentences are merged, unknown numbers are ignored."""
+        """Return the spans with these numbers; adjacent sentences are merged, unknown numbers are ignored."""
         found: list[DecidingSpan] = []
         for number in sorted(set(numbers)):
             if not 1 <= number <= len(self.sentences):
@@ -57,12 +57,12 @@ class JudgedPassage:
 
 
 def shown_sentences(source: Source, said: Sequence[str]) -> tuple[PassageSentence, ...]:
-    """The passage of a source with the sentences of its window that a judge of what is `said` needs, in order."""
+    """Return the passage of a source with the sentences of its window needed to judge what is `said`, in order."""
     if not source.window:
         return source.shown_sentences
     window, own = source.window, set(source.passage)
     places = {place for place, sentence in enumerate(window) if sentence in own}
-    places |= _afford(window, _around(window, sorted(places)), _AROUND_TOKENS)
+    places |= _take_fitting(window, _around(window, sorted(places)), _AROUND_TOKENS)
     return tuple(window[place] for place in sorted(places | _holding_missing(source, places, said)))
 
 
@@ -79,8 +79,8 @@ def _around(window: Sequence[PassageSentence], places: Sequence[int]) -> list[in
     return [place for place in dict.fromkeys(near) if place not in places]
 
 
-def _afford(window: Sequence[PassageSentence], places: Sequence[int], tokens: int) -> set[int]:
-    """As many of the first places as fit; a table that does not fit is passed over."""
+def _take_fitting(window: Sequence[PassageSentence], places: Sequence[int], tokens: int) -> set[int]:
+    """Take the places that fit, in order; one too large, such as a table, is skipped."""
     kept: set[int] = set()
     for place in places:
         cost = estimate_tokens(window[place].text)
@@ -91,7 +91,7 @@ def _afford(window: Sequence[PassageSentence], places: Sequence[int], tokens: in
 
 
 def _holding_missing(source: Source, places: set[int], said: Sequence[str]) -> set[int]:
-    """The places of the sentences that have most of the words said of a source that nothing shown has."""
+    """Find the sentences with most of the citing sentences' words that nothing shown has."""
     heading = full_heading(source.parent, source.evidence.section)
     known = telling_words(" ".join([source.paper.title, heading, *(source.window[place].text for place in places)]))
     weights = {word: weight for sentence in said for word, weight in telling_words(sentence).items()}
@@ -109,11 +109,11 @@ def _holding_missing(source: Source, places: set[int], said: Sequence[str]) -> s
             break
         found.append(best)
         held = {place: others - words for place, others in held.items()}
-    return _afford(source.window, found, _MISSING_TOKENS)
+    return _take_fitting(source.window, found, _MISSING_TOKENS)
 
 
-def _within(sentences: Sequence[PassageSentence], tokens: int) -> tuple[PassageSentence, ...]:
-    """The sentences that fit; drops context first, then the last sentences."""
+def _fit_sentences(sentences: Sequence[PassageSentence], tokens: int) -> tuple[PassageSentence, ...]:
+    """Take the sentences that fit; drops context first, then the last sentences."""
     if sum(estimate_tokens(item.text) for item in sentences) <= tokens:
         return tuple(sentences)
     kept: list[PassageSentence] = []

@@ -1,7 +1,7 @@
 """Judges on a chat model: several sentences in one call, each with all passages that it cites.
 
-Passages are shown once, by citation id, with numbered sentences; the judge answers with numbers. Sentences that an
-answer omits or garbles are judged again one by one. A small checker answers Yes or No to a document and a claim.
+Passages are shown once, by citation id, with numbered sentences; the judge answers with numbers. Sentences omitted or
+garbled in an answer are judged again one by one. A small checker answers Yes or No to a document and a claim.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ CLAIMS_AT_ONCE: Final = 24
 _TOKENS_AT_ONCE: Final = 10_000
 _LEAST_PASSAGE_TOKENS: Final = 250
 _ALONE: Final = 3  # at most this many omitted claims are judged again one by one
-_SUMMED_UP: Final = 3  # passages that the opening of a paragraph cites if it sums them up
-_ANSWER_TOKENS: Final = 110  # tokens of an answer, per verdict, twice what most take
-_SHARE_TOKENS: Final = 25  # and for each passage beyond the first
+_SUMMED_UP: Final = 3  # passages that a paragraph's opening cites if it sums them up
+_ANSWER_TOKENS: Final = 110  # tokens of an answer per verdict, twice what most need
+_SHARE_TOKENS: Final = 25  # further tokens for each passage after the first
 _NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
 _TOO_LONG: Final = Verdict("unjudged", "its passages do not fit into the server's context")
 _WORDS_SHARE: Final = 0.75  # of a small context; the rest is for titles, sections and numbers
@@ -61,7 +61,7 @@ _MARKER: Final = re.compile(r"\[(E[1-9]\d{0,5})\]")
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """What is asked of a judge: the names of its prompts, and the verdicts that it may give."""
+    """A judge's task: the names of its prompts, and the verdicts that it may give."""
 
     system: str
     task: str
@@ -78,7 +78,7 @@ _LABELS: Final[Mapping[str, VerdictLabel]] = MappingProxyType({"overstated": "pa
 
 @dataclass(frozen=True, slots=True)
 class _PreparedClaim:
-    """A claim with its index, and the passages that it cites, by the id of their evidence."""
+    """A claim with its index, and its cited passages by the id of their evidence."""
 
     place: int
     claim: CitedClaim
@@ -90,13 +90,13 @@ class _PreparedClaim:
 
     @property
     def costs(self) -> dict[str, int]:
-        """The tokens of what it shows, by name."""
+        """The tokens of its shown parts, by name."""
         words = estimate_tokens(self.claim.sentence) + estimate_tokens(self.claim.before)
         return {**{name: passage.tokens for name, passage in self.passages.items()}, str(self.place): words}
 
     @property
     def shown(self) -> str:
-        """The sentence; with markers if it cites several passages, since they tell which part rests on which."""
+        """The sentence, with markers if it cites several passages, to tell which part rests on which."""
         if len(self.ids) == 1:
             return one_line(strip_markers(self.claim.sentence))
         return one_line(_MARKER.sub(lambda it: it[0] if it[1] in self.passages else "", self.claim.sentence))
@@ -107,21 +107,22 @@ _Batch = Sequence[_PreparedClaim]
 
 @dataclass(frozen=True)
 class ChatJudge(ChatRole):
-    """Judges support with a chat model, by a rubric: that of our own drafts, or of claims in users' texts."""
+    """Judges support with a chat model, by the rubric for our own drafts, or for claims in users' texts."""
 
     rubric: Rubric = field(default=DRAFTS, kw_only=True)
 
     async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
-        """A verdict for each source of each claim; "unjudged" when three attempts gave no valid answer."""
+        """Return a verdict for each source of each claim; "unjudged" if three attempts give no valid answer."""
         system, task = self.prompts[self.rubric.system].render(), self.prompts[self.rubric.task]
         tokens = self.room.left(_TOKENS_AT_ONCE, system, task.render(passages="", sentences=""), share=_WORDS_SHARE)
-        asked = _prepared(claims, tokens)
+        asked = _prepare_claims(claims, tokens)
         found: dict[int, tuple[Verdict, ...]] = {}
-        for verdicts in await gather_all(self._judged(batch) for batch in _batches(asked, self.max_tokens, tokens)):
+        batches = _batches(asked, self.max_tokens, tokens)
+        for verdicts in await gather_all(self._judge_batch(batch) for batch in batches):
             found.update(verdicts)
         return [found[place] for place in range(len(claims))]
 
-    async def _judged(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
+    async def _judge_batch(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
         found = await self._together(batch) if len(batch) > 1 else {}
         missing = [item for item in batch if item.place not in found]
         if len(missing) > _ALONE:  # one garbled answer would otherwise cost a call per claim
@@ -134,7 +135,7 @@ class ChatJudge(ChatRole):
         schema = build_schema(self._model(batch))
         answer = await self.caller.call(self._messages(batch), schema=schema, max_tokens=self.max_tokens)
         for data in json_objects(answer_text(answer.message)):
-            if found := _usable(data, batch, self.rubric):
+            if found := _usable_verdicts(data, batch, self.rubric):
                 return found
         await self.caller.reject(answer)
         return {}
@@ -169,8 +170,8 @@ class ChatJudge(ChatRole):
         return [SystemMessage(self.prompts[self.rubric.system].render()), HumanMessage(task)]
 
 
-def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]:
-    """The claims with their passages; a claim with many passages divides the space of a call among them."""
+def _prepare_claims(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]:
+    """Add the passages to the claims; a claim with many passages divides the space of a call among them."""
     room: dict[str, int] = {}
     said: dict[str, list[str]] = {}
     sources: dict[str, Source] = {}
@@ -183,7 +184,7 @@ def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]
             room[name] = min(share, room.get(name, share))
             said.setdefault(name, []).append(strip_markers(claim.sentence))
             known = sources.setdefault(name, source)
-            if known.passage != source.passage:  # claims may need other sentences of one passage
+            if known.passage != source.passage:  # claims may need different sentences of a passage
                 together = sorted({*known.passage, *source.passage}, key=lambda item: item.start)
                 sources[name] = replace(known, passage=tuple(together))
     passages = {name: JudgedPassage.of(source, room[name], said[name]) for name, source in sources.items()}
@@ -194,7 +195,7 @@ def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]
 
 
 def _lines(batch: _Batch) -> Iterator[str]:
-    """Each sentence with the ids of its passages, after the preceding sentence as context."""
+    """Format each sentence with the ids of its passages, after the preceding sentence as context."""
     shown: dict[str, int] = {}
     for number, item in enumerate(batch, 1):
         claim = item.claim
@@ -208,8 +209,8 @@ def _lines(batch: _Batch) -> Iterator[str]:
         shown[one_line(strip_markers(claim.sentence))] = number
 
 
-def _usable(data: Mapping[str, Any], batch: _Batch, rubric: Rubric) -> dict[int, tuple[Verdict, ...]]:
-    """The valid verdicts of an answer object by index, each validated separately."""
+def _usable_verdicts(data: Mapping[str, Any], batch: _Batch, rubric: Rubric) -> dict[int, tuple[Verdict, ...]]:
+    """Return the valid verdicts of an answer object by index, each validated separately."""
     named = {str(name).strip().upper(): value for name, value in data.items()}
     found: dict[int, tuple[Verdict, ...]] = {}
     for number, item in enumerate(batch, 1):
@@ -239,9 +240,9 @@ _LABELLED: Final = re.compile(r"^\s*(?:passage\s+)?\[?(e\d{1,6})\]?\s*$", re.IGN
 
 
 class PassageShare(StructuredAnswer):
-    """What one passage contributes to a sentence, and the numbers of its deciding sentences.
+    """A passage's contribution to a sentence, and the numbers of its deciding sentences.
 
-    The prompt describes the fields: a description here would be sent once for each passage of each sentence.
+    The prompt describes the fields, since descriptions here would be sent once for each passage of each sentence.
     """
 
     does: Literal["supports", "idle", "contradicts"]
@@ -255,7 +256,7 @@ class PassageShare(StructuredAnswer):
 class SupportVerdict(StructuredAnswer):
     """The judge's verdict on one sentence; the reason comes first, so that the verdict follows from it.
 
-    The models of `verdict_model` add a field for each passage, by its id, between the two.
+    `verdict_model` adds a field for each passage, by its id, and the verdict.
     """
 
     reason: str
@@ -265,7 +266,7 @@ class SupportVerdict(StructuredAnswer):
     @model_validator(mode="before")
     @classmethod
     def _by_id(cls, data: Any) -> Any:
-        """ "passage e2" is E2, and null means that nothing was said."""
+        """Normalise ids ("passage e2" is E2), and drop null values."""
         if not isinstance(data, Mapping):
             return data
         return {
@@ -282,7 +283,7 @@ class SupportVerdict(StructuredAnswer):
 
 
 class SupportVerdicts(NumberedAnswer):
-    """Base of the answers for one or more sentences, P1, P2 ...; a single one may come without its id."""
+    """Base of the answers for one or more sentences, P1, P2 ...; the id of a single one may be missing."""
 
     @model_validator(mode="before")
     @classmethod
@@ -292,7 +293,7 @@ class SupportVerdicts(NumberedAnswer):
 
 @lru_cache(maxsize=256)
 def verdict_model(ids: tuple[str, ...], verdicts: tuple[str, ...] = DRAFTS.verdicts) -> type[SupportVerdict]:
-    """The answer model for a sentence that cites these passages."""
+    """Create the answer model for a sentence that cites these passages."""
     fields: dict[str, Any] = {name: (PassageShare, Field(default=None)) for name in ids}
     fields["verdict"] = (Literal[verdicts], ...)
     return create_model("SupportVerdict", __base__=SupportVerdict, **fields)
@@ -302,15 +303,15 @@ def verdict_model(ids: tuple[str, ...], verdicts: tuple[str, ...] = DRAFTS.verdi
 def verdicts_model(
     ids: tuple[tuple[str, ...], ...], verdicts: tuple[str, ...] = DRAFTS.verdicts
 ) -> type[SupportVerdicts]:
-    """The answer model for several sentences, each with the ids of the passages that it cites."""
+    """Create the answer model for several sentences, each with the ids of its cited passages."""
     fields: dict[str, Any] = {f"P{number}": (verdict_model(of, verdicts), ...) for number, of in enumerate(ids, 1)}
     return create_model("SupportVerdicts", __base__=SupportVerdicts, **fields)
 
 
 def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -> tuple[Verdict, ...]:
-    """The verdict for each of `passages`, by id; ValueError if it cites none of their sentences.
+    """Return the verdict for each passage; raises ValueError if a supporting verdict names none of their sentences.
 
-    A passage with a deciding sentence never counts as idle, whatever the answer says.
+    A passage with a deciding sentence never counts as idle.
     """
     shares: dict[str, PassageShare | None] = {name: getattr(answer, name) for name in passages}  # None if omitted
     against = {name for name, share in shares.items() if share and share.does == "contradicts"}
@@ -321,7 +322,7 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
         raise ValueError(f"verdict {answer.label} needs the numbers of the sentences that support it, {known}")
     adds: dict[str, Literal["idle", "contradicts"]] = dict.fromkeys(against, "contradicts")
     adds |= {name: "idle" for name, share in shares.items() if share and share.does == "idle" and not spans[name]}
-    # A passage by its marker, and the sentence without its id: whoever repairs it is shown other ids.
+    # Name passages by their markers, and the sentence without its id, since a repair shows other ids.
     reason = _NAMED.sub(
         lambda match: f"[{match[1]}]" if match[1] else "the sentence", one_line(answer.reason)[:_LONGEST_REASON]
     )
@@ -337,9 +338,9 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
 
 
 _UNCITED_AT_ONCE: Final = 60  # sentences in one call
-_LONGEST_UNCITED: Final = 600  # characters of a sentence shown
+_LONGEST_UNCITED: Final = 600  # shown characters of a sentence
 _YES_OR_NO: Final = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
-_DOCUMENT: Final = 3_000  # tokens; what small checkers were trained on is shorter
+_DOCUMENT: Final = 3_000  # tokens; small checkers were trained on shorter documents
 _CHARACTERS: Final = 4  # per token
 _YES_TOKENS: Final = 16
 
@@ -351,13 +352,13 @@ class ChatClaimJudge(ChatJudge):
     rubric: Rubric = field(default=CLAIMS, kw_only=True)
 
     async def classify(self, sentences: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
-        """The kinds of sentences, asked for in batches; None where two attempts gave no valid answer."""
+        """Return the kinds of sentences, in batches; None where two attempts give no valid answer."""
         batches = [sentences[start : start + _UNCITED_AT_ONCE] for start in range(0, len(sentences), _UNCITED_AT_ONCE)]
         found = await gather_all(self._kinds(batch) for batch in batches)
         return [kind for kinds in found for kind in kinds]
 
     async def _kinds(self, batch: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
-        task = self.prompts["uncited_task"].render(sentences=present_lines(list(_numbered(batch)), "sentences"))
+        task = self.prompts["uncited_task"].render(sentences=present_lines(list(_number_sentences(batch)), "sentences"))
         messages = [SystemMessage(self.prompts["uncited_system"].render()), HumanMessage(task)]
         names = [f"S{number}" for number in range(1, len(batch) + 1)]
         fields: dict[str, Any] = dict.fromkeys(names, (Annotated[UncitedKind, BeforeValidator(lowercase)], ...))
@@ -365,7 +366,7 @@ class ChatClaimJudge(ChatJudge):
         return [None if answer is None else getattr(answer, name) for name in names]
 
 
-def _numbered(batch: Sequence[UncitedSentence]) -> Iterator[str]:
+def _number_sentences(batch: Sequence[UncitedSentence]) -> Iterator[str]:
     section = ""
     for number, sentence in enumerate(batch, 1):
         if sentence.section != section:
@@ -375,13 +376,13 @@ def _numbered(batch: Sequence[UncitedSentence]) -> Iterator[str]:
 
 
 class SmallClaimJudge(ChatRole):
-    """`ClaimJudge` on a checker of MiniCheck's protocol: "Document: ... Claim: ..." is answered Yes or No.
+    """Implements `ClaimJudge` on a checker with MiniCheck's protocol: Yes or No to "Document: ... Claim: ...".
 
     It cannot tell contradiction or overstatement from missing support, and does not classify.
     """
 
     async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
-        """For each source of each claim, whether its paper supports the claim; together if no paper does alone."""
+        """Judge whether each source's paper supports the claim; if no paper does alone, all papers together."""
         return list(await gather_all(self._judge(claim) for claim in claims))
 
     async def _judge(self, claim: CitedClaim) -> tuple[Verdict, ...]:
@@ -413,5 +414,5 @@ class SmallClaimJudge(ChatRole):
         return "yes" if found[1].lower() == "yes" else "no"
 
     async def classify(self, sentences: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
-        """None for each: it was trained for support alone."""
+        """Return None for each, since the checker was trained for support alone."""
         return [None for _ in sentences]

@@ -1,6 +1,6 @@
-"""Answers of chat models: prose without its wrapping, and structured answers, validated and asked for again once.
+"""Answers of chat models: prose without its wrapping, and validated structured answers, requested again once.
 
-The schema is sent as `response_format` through the caller and the answer is validated here: LangChain's own structured
+The schema is sent as `response_format` through the caller and the answer is validated here: LangChain's structured
 output costs 50 ms more per call with twenty concurrent calls. Servers that ignore the format still work, since JSON in
 prose, in fences or with small errors is found and repaired.
 """
@@ -34,9 +34,9 @@ Note = Callable[[str], None]
 _log = logging.getLogger(__name__)
 _READ_CHARACTERS = 50_000
 _OBJECTS_TRIED = 20
-# What OpenAI's strict mode accepts; bounds and formats are validated by pydantic afterwards.
+# Fields that OpenAI's strict mode accepts; pydantic validates bounds and formats afterwards.
 _SCHEMA_FIELDS = ("type", "description", "enum")
-# A part that occurs more often is defined once and referenced, which servers of small models support less well.
+# A part that occurs more often is referenced instead of inlined; small models' servers support references less well.
 _MOST_INLINED = 6
 _REFERENCE = re.compile(r'"#/\$defs/([^"]+)"')
 
@@ -47,18 +47,18 @@ class StructuredAnswer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, str_strip_whitespace=True)
 
     @classmethod
-    def given(cls, objects: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """The JSON objects in a text that may be the answer."""
+    def candidates(cls, objects: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Yield the candidates for the answer among the JSON objects in a text."""
         return objects
 
     @classmethod
     def when_cut_off(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """The part of an answer that can be used although it was cut off."""
+        """Return the usable part of an answer that was cut off."""
         return data
 
 
 class NumberedAnswer(StructuredAnswer):
-    """Base of answers with a field S1, S2 ... for each item: a server that enforces the schema cannot omit one."""
+    """Base of answers with a field per item (S1, S2 ...), so that a server that enforces the schema omits none."""
 
     @model_validator(mode="before")
     @classmethod
@@ -67,18 +67,18 @@ class NumberedAnswer(StructuredAnswer):
 
 
 def lowercase(value: object) -> object:
-    """Normalize a word of an answer: no case, blanks, quotes or full stop; other values are unchanged."""
+    """Normalize a word of an answer to lower case without blanks, quotes or full stop; other values are unchanged."""
     return value.strip(" .\"'").lower() if isinstance(value, str) else value
 
 
 MOST_SENTENCES: Final = 8  # maximum per finding
 _RANGE: Final = re.compile(r"(\d{1,4})(?:\s*(?:-|\u2013|\u2014|to|\.\.+|\u2026)\s*(\d{1,4}))?")
-# A sentence quoted in full: its own number comes first, other numbers in it do not name sentences.
+# A sentence quoted after its number; other numbers in it do not name sentences.
 _QUOTED: Final = re.compile(r"\s*[\[(]?s?(\d{1,4})[\])]?\s*[:.)]\s*[^\W\d_]{2}", re.IGNORECASE)
 
 
 def parse_numbers(value: Any) -> list[int]:
-    """Sentence numbers in any notation: 3, "3-5", "[2], [4]", ["1", 2], ["2: the sentence itself"]."""
+    """Parse sentence numbers in any notation: 3, "3-5", "[2], [4]", ["1", 2], ["2: the sentence itself"]."""
     parts = value if isinstance(value, list | tuple) else [value]
     found: list[int] = []
     for part in map(str, parts):
@@ -98,10 +98,7 @@ def log_note(note: str) -> None:
 
 @lru_cache(maxsize=32)
 def build_schema(model: type[StructuredAnswer]) -> dict[str, Any]:
-    """The JSON schema of an answer in the form of OpenAI's strict mode; cached, not to be modified.
-
-    Building it for each of twenty concurrent calls took 5 ms.
-    """
+    """Return the JSON schema of an answer for OpenAI's strict mode; cached, so do not modify it."""
     made = model.model_json_schema()
     definitions, used = made.get("$defs", {}), Counter(_REFERENCE.findall(json.dumps(made)))
     shared = {name for name, number in used.items() if number > _MOST_INLINED}
@@ -112,7 +109,7 @@ def build_schema(model: type[StructuredAnswer]) -> dict[str, Any]:
 
 
 def _strict(schema: dict[str, Any], definitions: dict[str, Any], shared: Collection[str]) -> dict[str, Any]:
-    """A schema with the parts that strict mode accepts; nested objects are inlined, unless they are `shared`."""
+    """Reduce a schema to what strict mode accepts; nested objects are inlined, unless they are `shared`."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return {"$ref": schema["$ref"]} if name in shared else _strict(definitions[name], definitions, shared)
@@ -146,7 +143,7 @@ class ChatRole:
     note: Note = field(default=log_note, kw_only=True)
 
     def wishes(self, brief: Brief) -> str:
-        """What the author wants of every text, to stand before a task; empty if nothing is known."""
+        """Format the author's preferences, to be put before a task; empty without any."""
         if not brief.preferences:
             return ""
         return f"{self.prompts['preferences'].render(lines=present_lines(brief.preferences, 'preferences'))}\n\n"
@@ -159,11 +156,11 @@ class ChatRole:
         check: Callable[[AnswerT], object] = lambda answer: None,
         cache_messages: Sequence[BaseMessage] | None = None,
     ) -> AnswerT | None:
-        """The answer as a `model`, or None when two attempts gave no valid one.
+        """Return the answer as a `model`, or None if two attempts give no valid one.
 
         Args:
-            check: validates what pydantic cannot, such as sentence numbers; raises ValueError with
-                one line for the model.
+            check: validates what pydantic cannot, such as sentence numbers; raises ValueError with one line for the
+                model.
             cache_messages: see `ChatCaller.call`.
         """
         schema = build_schema(model)
@@ -188,14 +185,14 @@ class ChatRole:
 def parse(
     text: str, model: type[AnswerT], check: Callable[[AnswerT], object] = lambda answer: None, *, cut: bool = False
 ) -> AnswerT:
-    """The first JSON object in `text` that is a valid `model`; raises ValueError with the problem in one line."""
-    problem = "it holds no JSON object"
-    for index, data in enumerate(model.given(json_objects(text))):
+    """Return the first JSON object in `text` that is a valid `model`; raises ValueError with a one-line problem."""
+    problem = "it has no JSON object"
+    for index, data in enumerate(model.candidates(json_objects(text))):
         try:
             answer = model.model_validate(model.when_cut_off(data) if cut else data)
             check(answer)
         except ValidationError as error:
-            # Without the inputs: they are the model's own text, and this line becomes part of a prompt.
+            # Without the inputs, which are the model's own text: this line becomes part of a prompt.
             found = "; ".join(f"field {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
             problem = found if index == 0 else problem
         except ValueError as error:
@@ -206,7 +203,7 @@ def parse(
 
 
 def json_objects(text: str) -> Iterator[dict[str, Any]]:
-    """JSON objects in `text`: first the valid ones, then what can be repaired."""
+    """Yield the JSON objects in `text`: first the valid ones, then repaired ones."""
     text = text[:_READ_CHARACTERS]
     decoder = json.JSONDecoder()
     position = -1
@@ -222,20 +219,20 @@ def json_objects(text: str) -> Iterator[dict[str, Any]]:
             yield data
             position = end - 1
     repaired = repair_json(text[max(0, text.find("{")) :])
-    # An empty list stands for an object that holds nothing.
+    # An empty list counts as an empty object.
     for data in repaired or [{}] if isinstance(repaired, list) else [repaired]:
         if isinstance(data, dict):
             yield data
 
 
-# The repair takes quadratic time or worse in the number of brackets: 50,000 opening braces block it for minutes. Our
-# schemas are flat, so an answer worth repairing has few.
+# Repairing takes quadratic time or worse in the number of brackets: 50,000 opening braces take minutes. Our schemas are
+# flat, so an answer worth repairing has few.
 _CHARACTERS: Final = 20_000
 _BRACKETS: Final = 200
 
 
 def repair_json(text: str) -> Any:
-    """The JSON that `text` most likely meant, or None when it cannot be repaired."""
+    """Return the JSON that `text` most likely meant, or None if it cannot be repaired."""
     if len(text) > _CHARACTERS or sum(map(text.count, "{}[]()")) > _BRACKETS:
         return None
     try:
@@ -261,7 +258,7 @@ _OTHER_HEADINGS = frozenset({"summary", "method", "materials and methods", "meth
 
 
 def answer_text(message: AIMessage) -> str:
-    """The text of an answer, without the thinking that some local servers leave in it."""
+    """Return the text of an answer, without the thinking that some local servers leave in it."""
     return _without_thinking(str(message.text))
 
 
@@ -279,7 +276,7 @@ def was_cut_off(message: AIMessage) -> bool:
 
 
 def prose(text: str) -> str:
-    """An answer's text without a fence, an announcing first line, or a heading of its kind; otherwise unchanged."""
+    """Strip a fence, an announcing first line, or a heading with the section's name from an answer's text."""
     text = _PREAMBLE.sub("", _without_thinking(text), count=1)
     if whole := _WHOLE_FENCE.match(text):
         text = _PREAMBLE.sub("", whole["body"].strip(), count=1)
@@ -293,7 +290,7 @@ def prose(text: str) -> str:
 
 
 _DECLINED = re.compile(r"\W*not answered\W*", re.IGNORECASE)
-# The refusal before a paragraph on the evidence that comes nearest.
+# The refusal before a paragraph on the nearest evidence.
 _DECLINES = re.compile(r"\A[^\w\[]{0,20}not answered[*_]{0,3}(?:[.:;!]|[ \t]*\n)[\s.:;!*_-]*(?=[\w\[])", re.IGNORECASE)
 _ANSWER_HEADING = re.compile(r"\A#{1,6}[ \t]*+answer[ \t]*+:?[ \t]*+\n+", re.IGNORECASE)
 # A reference list added by the model; ours is built from the citations.
@@ -303,7 +300,7 @@ _REFERENCES = re.compile(rf"{_LIST_LINE}(?:\n.*)?\Z", re.IGNORECASE | re.DOTALL)
 
 
 def extract_answer(draft: Draft) -> Draft:
-    """The draft without an "Answer" heading and references; of one that declines to answer, what it names instead."""
+    """Strip an "Answer" heading, references, and the refusal of a draft that only names the nearest evidence."""
     text = _REFERENCES.sub("", _ANSWER_HEADING.sub("", draft.text)).strip()
     if _DECLINED.fullmatch(text):
         return replace(draft, text="", declined=True)
@@ -312,7 +309,7 @@ def extract_answer(draft: Draft) -> Draft:
 
 
 _FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})[\w-]*[ \t]*\n")
-# A first line that may be removed once the text is longer, and how one begins.
+# First lines that may be removed once the text is longer, and their beginnings.
 _REMOVABLE = re.compile(
     rf"(?:{_AGREES}|{_SHOWS})\b.*"
     r"|(?:`{3,}|~{3,})[\w-]*[ \t]*|#.*|\*\*[^*]*(?:\*\*?:?[ \t]*)?|\W*not answered\W*"
@@ -324,14 +321,14 @@ _BEGINNINGS: Final = (
     *("```", "~~~", "**", "<think>", "not answered", *SECTION_KINDS),
 )
 _MOST_LINES: Final = 4  # an announcement, a fence, another announcement, a heading
-_LOOK_AGAIN: Final = 16  # a text is cleaned again when it has grown by this part
+_LOOK_AGAIN: Final = 16  # a text is cleaned again when it has grown by a sixteenth
 
 
 class CleanStream:
-    """Implements `TextListener`: forwards to `listener` what `clean` keeps of an answer, while it is written.
+    """Implements `TextListener`: cleans an answer while it is written, and forwards it to `listener`.
 
-    What a longer text may still change is held back: first lines that may be removed, and a last line that may begin a
-    list of references. If the text changes all the same, it starts again.
+    Parts that may still change are held back: first lines that may be removed, and a last line that may begin a list of
+    references. If forwarded text changes nevertheless, it starts again.
     """
 
     def __init__(self, listener: TextListener, clean: Callable[[str], str]) -> None:
@@ -348,7 +345,7 @@ class CleanStream:
         self._text += text
         if len(self._text) >= self._look_at and _has_begun(self._text):
             self._look_at = len(self._text) + len(self._text) // _LOOK_AGAIN
-            self._show(self._clean(_settled(self._text)))
+            self._show(self._clean(_settled_part(self._text)))
 
     def finish(self) -> None:
         """Forward what was held back, once the answer is complete."""
@@ -364,7 +361,7 @@ class CleanStream:
 
 
 def _has_begun(text: str) -> bool:
-    """Whether the prose has begun, whatever precedes it."""
+    """Whether the prose itself has begun."""
     rest = text.rpartition("</think>")[2].lstrip()
     for _ in range(_MOST_LINES):
         line, ended, more = rest.partition("\n")
@@ -375,8 +372,8 @@ def _has_begun(text: str) -> bool:
     return bool(rest)
 
 
-def _settled(text: str) -> str:
-    """A text without a last line that may begin references or close its fence, which is closed."""
+def _settled_part(text: str) -> str:
+    """Drop a last line that may begin references or close the fence; an open fence is closed."""
     head, ended, last = text.rpartition("\n")
     word = last.strip("#*`~ \t:").lower()
     settled = head if ended and any(name.startswith(word) for name in _LISTS) else text

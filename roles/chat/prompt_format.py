@@ -1,8 +1,8 @@
 """Formats sources and passages for a prompt.
 
 All text from papers, the experiment or a model is fenced here in code, so that an edited prompt file cannot leave it
-unfenced. A fence is longer than any run of backticks inside it, and records that must stay on one line are folded: no
-text can end its block or pass for another one.
+unfenced. A fence is longer than any run of backticks inside it, and one-line records are folded to one line, so no text
+can end its block or imitate another one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..disagreements import find_disagreements
 from ..protocols import EarlierSection, NeedCoverage, PassageSentence, Source, Turn
 
 # Approximate number of tokens. About 120 findings with their words fit; with the experiment, the answer and the
-# sections to sum up that is about 30,000, within the 32k context that local models commonly have.
+# sections to sum up, a prompt has about 30,000, within the 32k context of common local models.
 SOURCES_TOKENS = 16_500
 EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
@@ -47,14 +47,14 @@ _MARKERS = re.compile(r"(?<!\s)\s*+\[\s*+E\d++(?:\s*+[,;]\s*+E\d++)*+\s*+\]")
 
 @dataclass(frozen=True, slots=True)
 class PresentedSources:
-    """Sources as formatted for a writer; `note_left_out` are the ids of those that did not fit."""
+    """Sources as formatted for a writer; `left_out` are the ids of those that did not fit."""
 
     text: str
     left_out: tuple[str, ...] = ()
 
 
 def fence(text: str, label: str) -> str:
-    """`text` unchanged, inside a fence that it cannot close, labelled as data."""
+    """Put text, unchanged, into a fence that it cannot close, labelled as data."""
     text = as_written(text)
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -62,7 +62,7 @@ def fence(text: str, label: str) -> str:
 
 
 def estimate_tokens(text: str) -> int:
-    """Tokens of `text`, approximately; an exact count would fetch a tokenizer from the network."""
+    """Estimate the tokens of `text`; an exact count would fetch a tokenizer from the network."""
     return count_tokens_approximately([text])
 
 
@@ -82,7 +82,7 @@ def strip_markers(sentence: str) -> str:
 
 
 def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind, tokens: int = EARLIER_TOKENS) -> str:
-    """The finished sections that a section of `kind` sums up, each in its own fence; empty if there are none."""
+    """Format the finished sections that a section of `kind` sums up, each in its own fence; empty if there are none."""
     shown = [section for section in sections if section.kind in SECTIONS[kind].sums_up]
     return "\n\n".join(
         fence(shorten(strip_markers(section.text), tokens // len(shown)), section.kind) for section in shown
@@ -94,7 +94,7 @@ def present_lines(lines: Sequence[str], label: str) -> str:
 
 
 def first_lines(lines: Sequence[str], tokens: int) -> list[str]:
-    """As many of the first lines as fit into `tokens`."""
+    """Return as many of the first lines as fit into `tokens`."""
     kept: list[str] = []
     for line in lines:
         tokens -= estimate_tokens(line)
@@ -115,7 +115,7 @@ def coverage_line(item: NeedCoverage) -> str:
 
 
 def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], total: int = WHOLE) -> str:
-    """The best evidence for each need, for a planner: one line each, with the chunk id that its tools accept.
+    """Format the best evidence for each need, for a planner: one line each, with the chunk id that its tools accept.
 
     Statements are cut short, since the planner only judges what is missing; beyond `total` tokens, the weakest are
     omitted.
@@ -142,7 +142,7 @@ def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], t
 
 
 def first_words(statement: str, words: int = 25) -> str:
-    """The first words of a statement on one line, with three dots if words are left out."""
+    """Return the first words of a statement on one line, with three dots if words are left out."""
     kept = statement.split()
     return " ".join(kept) if len(kept) <= words else " ".join(kept[:words]) + " ..."
 
@@ -150,12 +150,12 @@ def first_words(statement: str, words: int = 25) -> str:
 def present_findings(
     needs: Sequence[NeedCoverage], sources: Sequence[Source], total_tokens: int = SOURCES_TOKENS
 ) -> PresentedSources:
-    """The findings for a writer by need, each with its marker and supporting quotes.
+    """Format the findings for a writer by need, each with its marker and supporting quotes.
 
-    Keys are omitted: a writer that never sees them cites by marker. Each paper has the name by which a sentence may
-    call it; the checks accept it beside a marker of this paper only. If the findings do not fit, those with
-    the lowest scores (ties: the last of their needs) are reduced to their statements, then left out. Needs that were
-    searched for in vain come last, with their searches.
+    Keys are omitted, so that the writer cites by marker. Each paper has a name that sentences may use, which the checks
+    accept only beside one of its markers. If the findings do not fit, those with the lowest scores (ties: the last of
+    their needs) are reduced to their statements, then left out. Needs for which nothing was found come last, with their
+    searches.
     """
     if not sources and not needs:
         return PresentedSources("(no sources)")
@@ -205,7 +205,7 @@ def present_findings(
 
 
 def present_frame(needs: Sequence[NeedCoverage]) -> str:
-    """The text around a writer's findings, for counting tokens: a fence per need, and the failed searches."""
+    """Format the text around a writer's findings, for counting tokens: a fence per need, and the failed searches."""
     fences = [fence(f"What has to be known: {one_line(item.need.text)}", "findings") for item in needs]
     return "\n\n".join([*fences, present_findings(needs, ()).text])
 
@@ -219,7 +219,7 @@ def _leave_out_weakest(
     place = {name: rank for item in needs for rank, name in enumerate(item.evidence)}
 
     def strength(at: tuple[int, Source]) -> tuple[float, int, int, float, int]:
-        evidence = at[1].evidence  # each need keeps its best, so that one with many findings does not crowd out others
+        evidence = at[1].evidence  # each need keeps its best, so that one need's many findings do not crowd out others
         rank = -place.get(evidence.id, 0)
         return (round(evidence.llm_score, 1), count_measures(evidence.summary), rank, evidence.combined_score, -at[0])
 
@@ -232,13 +232,13 @@ def _leave_out_weakest(
 
 
 def letter_at(place: int) -> str:
-    """The letter of an index, from 0: A to Z, then AA, AB ..."""
+    """Return the letter of an index, from 0: A to Z, then AA, AB ..."""
     first, last = divmod(place, 26)
     return (chr(64 + first) if first else "") + chr(65 + last)
 
 
 def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
-    """Each paper's letter and the name a sentence may use, with its year if shared; none without known authors."""
+    """Format each paper's letter, the name a sentence may use (with the year if papers share it), and its title."""
     papers = {source.paper.key: source.paper for source in sources}
     named = {key: papers[key] for key in letters if papers[key].authors or papers[key].family_names}
     names = {key: one_line(in_text_name(paper)) for key, paper in named.items()}
@@ -252,7 +252,7 @@ def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
 
 
 def present_paper(paper: Paper, text: str, tokens: int = PAPER_TOKENS) -> str:
-    """The beginning of a paper for the summarizer: title, abstract if known, and what follows."""
+    """Format the beginning of a paper for the summarizer: title, abstract if known, and what follows."""
     parts = [f"Title: {one_line(paper.title)}"]
     if paper.abstract.strip() and one_line(paper.abstract) not in one_line(text):
         parts.append(f"Abstract: {paper.abstract.strip()}")
@@ -262,7 +262,7 @@ def present_paper(paper: Paper, text: str, tokens: int = PAPER_TOKENS) -> str:
 
 
 def origin_lines(paper: Paper) -> list[str]:
-    """Title, authors and year, as far as they are known, each on its own line."""
+    """Format title, authors and year, if known, each on its own line."""
     by = in_text_name(paper) if paper.authors or paper.family_names else ""
     year = str(paper.year) if paper.year else ""
     lines = {"Title": one_line(paper.title), "By": one_line(by), "Year": year}
@@ -270,12 +270,12 @@ def origin_lines(paper: Paper) -> list[str]:
 
 
 def section_label(section: str, category: Category) -> str:
-    """The section's title, with a remark if the paper reports others' findings there."""
+    """Return the section's title, with a remark if the paper reports others' findings there."""
     return one_line(section) + (" (on other papers)" if category is Category.RELATED_WORK else "")
 
 
 def full_heading(parent: str, section: str) -> str:
-    """The section's title, preceded by the title of the enclosing section."""
+    """Return the section's title, preceded by the title of the enclosing section."""
     return f"{parent} > {section}" if parent and parent != section else section
 
 
@@ -286,7 +286,7 @@ _LEAST_FIELD_TOKENS: Final = 12
 
 
 def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int, total: int = WHOLE) -> str:
-    """The fields for a section and the user's additions in one fence; the user's own `_` fields are left out."""
+    """Format the fields for a section and the user's additional fields, except `_...`, in one fence."""
     laid_out = {
         "metrics": "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items()),
         "plots": "\n".join(f"Figure {number}: {plot.caption}" for number, plot in experiment.figures()),
@@ -315,7 +315,7 @@ _TURN_TOKENS = 400
 
 
 def present_turns(turns: Sequence[Turn], tokens: int = WHOLE) -> str:
-    """Earlier questions with their answers, in order, each in its own fence; the latest that fit."""
+    """Format the latest earlier questions and answers that fit, in order, each in its own fence."""
     latest = first_lines([present_turn(turn) for turn in reversed(turns)], tokens)
     return "\n\n".join(reversed(latest)) or "(this is the first question)"
 
@@ -332,7 +332,7 @@ _DESCRIBED: Final = (
 
 
 def present_descriptions(figures: Sequence[PaperFigure]) -> list[str]:
-    """Descriptions of figures under a heading line, each fenced and attributed to its model; empty without figures."""
+    """Format descriptions of figures under a heading line, each fenced and attributed to its model."""
     shown = [
         fence(
             one_line(figure.description),
@@ -344,7 +344,7 @@ def present_descriptions(figures: Sequence[PaperFigure]) -> list[str]:
 
 
 def show_passages(lead: str, chunks: Sequence[Chunk], figures: Sequence[PaperFigure] = ()) -> str:
-    """Passages that an agent requested, under a heading line, each in its own fence; then figure descriptions."""
+    """Format passages that an agent requested, under a heading line, each in a fence; then figure descriptions."""
     shown = [
         fence(
             shorten(chunk.text, PASSAGE_TOKENS),
@@ -356,10 +356,10 @@ def show_passages(lead: str, chunks: Sequence[Chunk], figures: Sequence[PaperFig
 
 
 def present_windows(windows: Sequence[Window]) -> str:
-    """Windows for the reader, grouped by paper: origin, section titles, and the sentences, one per line.
+    """Format windows for the reader, by paper: origin, section titles, and the sentences, one per line.
 
-    Sentences are numbered from 1 through all windows. Descriptions of figures follow separately and unnumbered, so that
-    no finding can cite them.
+    Sentences are numbered from 1 across all windows. Descriptions of figures follow unnumbered, so that no finding can
+    cite them.
     """
     numbers = count(1)
     blocks: list[str] = []
@@ -377,14 +377,14 @@ def present_windows(windows: Sequence[Window]) -> str:
 
 
 def described_figures(windows: Sequence[Window]) -> list[PaperFigure]:
-    """The described figures in a paper's windows, without duplicates and without those of chunks not shown."""
+    """Return the described figures of the shown chunks in a paper's windows, without duplicates."""
     shown = {chunk.index for window in windows for chunk in window.chunks}
     figures = {figure.number: figure for window in windows for figure in window.figures}
     return [figure for _, figure in sorted(figures.items()) if figure.described_chunk in shown]
 
 
 def window_sentences(windows: Sequence[Window]) -> list[tuple[Window, list[WindowSentence]]]:
-    """Each window with its sentences, except those already in an earlier window: adjacent chunks overlap."""
+    """Return each window with its sentences, except those in an earlier window: adjacent chunks overlap."""
     shown: set[tuple[str, str]] = set()
     found: list[tuple[Window, list[WindowSentence]]] = []
     for window in windows:
@@ -396,10 +396,10 @@ def window_sentences(windows: Sequence[Window]) -> list[tuple[Window, list[Windo
 
 
 def present_numbered(source: Source, sentences: Sequence[PassageSentence], label: str, same: str = "") -> str:
-    """A source for the judge: title, year and section, then its sentences, one per line, numbered from 1.
+    """Format a source for the judge: title, year and section, then its sentences, one per line, numbered from 1.
 
-    Key and authors are omitted, so that names do not influence the verdict. `same` is the label of a passage that
-    already showed the title.
+    Key and authors are omitted, so that names do not influence the verdict. `same` is the label of an earlier passage
+    of the same paper.
     """
     title = one_line(source.paper.title) or "(no title)"
     year = f" ({source.paper.year})" if source.paper.year else ""

@@ -1,7 +1,7 @@
 """Rewrites follow-up questions without a chat model: carries over the subject of the last question.
 
-Pronouns are replaced by that subject, a fragment ("and in 2020?", "why?") is joined to the last question, and anything
-else follows it, so that no part is lost; a self-contained question is returned unchanged.
+Pronouns are replaced by that subject, a fragment ("and in 2020?", "why?") is joined to the last question, and other
+dependent questions are appended to it; a self-contained question is returned unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ async def rewrite_question(question: str, earlier: Sequence[Turn]) -> str:
 
 
 def is_remark(text: str) -> bool:
-    """True for words that ask for nothing, such as "Thank you!" and "Ok, that was helpful."."""
+    """Whether a text asks for nothing, such as "Thank you!" or "Ok, that was helpful."."""
     said = [word.surface.lower() for word in split_words(text)]
     other = [word for word in said if word not in _COURTESY]
     empty = not re.search(r"[\d?]", text) and _INTERROGATIVES.isdisjoint(said)
@@ -44,7 +44,7 @@ def is_remark(text: str) -> bool:
 
 
 def condense_question(question: str, earlier: Sequence[Turn]) -> str:
-    """`question` completed from earlier turns, by the subject of the last complete one; a remark stays as it is."""
+    """Complete a question from earlier turns, by the subject of the last complete question; remarks stay unchanged."""
     earlier = [turn for turn in earlier if not is_remark(turn["question"])]
     if not earlier or is_remark(question):
         return question
@@ -53,20 +53,20 @@ def condense_question(question: str, earlier: Sequence[Turn]) -> str:
 
 
 def complete_question(question: str, last: str, topic: str | None = None) -> str:
-    """`question` completed from the `last` one, pronouns by `topic` if given; unchanged if self-contained."""
+    """Complete a question from the `last` one, pronouns from `topic` if given; unchanged if self-contained."""
     last = _ADDED.sub("", _FIRST_QUESTION.sub(r"\1", last.strip()))
     asked = question.strip()
     if not _LATIN.search(asked):
         return question
     bare = _OPENING.sub("", asked)
     if (pronoun := _pronoun_in(asked)) is not None:
-        return _replaced(asked, pronoun, last if topic is None else topic)
+        return _replace_pronoun(asked, pronoun, last if topic is None else topic)
     if _points_back(asked):
         return f"{last} {asked}"
-    if not _complete(bare):
-        return f"{last} {asked}" if _commands(bare) else _continued(bare, last)
+    if not _is_complete(bare):
+        return f"{last} {asked}" if _is_command(bare) else _join_fragment(bare, last)
     if bare != asked and asked.lower().startswith(("what about", "how about", "and what about")):
-        return _continued(bare, last)
+        return _join_fragment(bare, last)
     return question
 
 
@@ -80,7 +80,7 @@ def _pronoun_in(asked: str) -> re.Match[str] | None:
 
 
 def _said_before(head: str) -> bool:
-    """True when the part before a pronoun names what it refers to: a separate clause with words of a subject."""
+    """Whether a separate clause before a pronoun names what the pronoun refers to."""
     breaks = list(_BREAK.finditer(head))
     clause = head[: breaks[-1].start()] if breaks else ""
     return any(not is_stop(word) and not is_generic(word.form) for word in split_words(clause))
@@ -92,25 +92,25 @@ def _points_back(asked: str) -> bool:
     return whole or generic or _ASKED_OF_THAT.match(asked) is not None
 
 
-def _complete(bare: str) -> bool:
-    """True when the words form a question: a specific subject, and something said about it."""
+def _is_complete(bare: str) -> bool:
+    """Whether the words form a question: a specific subject, and something asked about it."""
     telling = [word for word in split_words(bare) if not is_stop(word)]
     own = [word for word in telling if not is_generic(word.form) and not is_verb(word.surface.lower())]
-    own = own[1:] if own and own[0] is telling[0] and _commands(bare) else own
+    own = own[1:] if own and own[0] is telling[0] and _is_command(bare) else own
     the_thing = _THE_THING.search(bare)
     if not own or (len(own) == 1 and the_thing and is_generic(the_thing[1].lower())):
         return False
     finite = any(word.lower().strip(_QUESTION_END) in AUXILIARIES for word in bare.split())
-    return finite or _commands(bare) or len(telling) >= 4 or (len(telling) >= 3 and _ASKS.match(bare) is not None)
+    return finite or _is_command(bare) or len(telling) >= 4 or (len(telling) >= 3 and _ASKS.match(bare) is not None)
 
 
-def _commands(bare: str) -> bool:
-    """True when it begins with a verb: "Give an example", "Explain overfitting"."""
+def _is_command(bare: str) -> bool:
+    """Whether it begins with a verb: "Give an example", "Explain overfitting"."""
     first = bare.split(maxsplit=1)[0].lower().strip(_QUESTION_END) if bare else ""
     return is_verb(first) or first in ("list", "name", "explain", "summarize", "compare", "elaborate")
 
 
-def _replaced(asked: str, pronoun: re.Match[str], last: str) -> str:
+def _replace_pronoun(asked: str, pronoun: re.Match[str], last: str) -> str:
     subject, said = find_subject(last), pronoun[0].lower()
     start, end = pronoun.span()
     noun = re.match(r"\s+(\w+)", asked[end:])
@@ -127,7 +127,7 @@ def _replaced(asked: str, pronoun: re.Match[str], last: str) -> str:
     return f"{asked[:start]}{phrase}{asked[end:]}" if phrase else f"{last.strip()} {asked}"
 
 
-def _continued(fragment: str, last: str) -> str:
+def _join_fragment(fragment: str, last: str) -> str:
     body = last.strip().rstrip(_QUESTION_END)
     part = fragment.strip().rstrip(_QUESTION_END)
     preposition = _PREPOSITION.match(part)

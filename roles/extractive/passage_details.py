@@ -1,4 +1,4 @@
-"""Details listed after a passage's marker: its place; imports nothing heavy, for fast commands."""
+"""Finds the details (section and page) after the marker of a listed passage; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 def blank_details(text: str, only: Collection[str] | None = None) -> str:
-    """Blank out the details of listed passages, or `only` these: their numbers and quotes are not the text's."""
+    """Blank out the details of listed passages (or `only` these), whose numbers and quotes are not the text's."""
 
     def blank(found: re.Match[str]) -> str:
         return " " * len(found[0]) if only is None or _plain(found[0]) in only else found[0]
@@ -21,12 +21,12 @@ def blank_details(text: str, only: Collection[str] | None = None) -> str:
 
 
 def has_details(text: str, position: int) -> bool:
-    """Whether a list names the place of the passage whose marker ends here."""
+    """Whether details follow the marker that ends at this position."""
     return _DETAILS.match(text, position) is not None
 
 
-def with_page(text: str, evidence_id: str, page: int | None) -> str:
-    """The text with this page in the details of a listed passage, if it has any."""
+def set_page(text: str, evidence_id: str, page: int | None) -> str:
+    """Set the page in the details of a listed passage, if it has details."""
     place = rf"(\[{re.escape(evidence_id)}\], in “[^“”\n]{{0,300}}”)(?:, page \d{{1,6}})?"
     return re.sub(place, lambda found: found[1] + ("" if page is None else f", page {page}"), text)
 

@@ -1,7 +1,7 @@
-"""Writes sections and answers without a chat model: the author's own paragraphs, with lists of passages near to them.
+"""Writes sections and answers without a chat model: the author's own paragraphs, with lists of the nearest passages.
 
 Nothing is composed, argued or judged. A passage is a verbatim sentence with its place, nearest first; the last line
-names the statements without one.
+names the statements without near passages.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from ...plurals import counted
 from ...text.words import one_line, shorten
 from ..protocols import AnswerBrief, Brief, Draft, SectionBrief, Source, Writer
 from .passage_scores import CITED, PassageScores, genre_of, topic_of
-from .section_outlines import outline, used_and_left_out
+from .section_outlines import note_used_parts, outline
 from .statement_needs import is_cited
 
-_OF_A_NEED: Final = 3
-_OF_A_QUESTION: Final = 8  # for a question without parts
-_OF_A_PAPER: Final = 2  # for one need
-_USED_BEFORE: Final = 0.25  # score taken off per earlier passage of the same paper in an answer,
-_USED_IN_SECTION: Final = 0.7  # and log-odds in a section
-_NEAR: Final = 0.8  # log-odds from which a passage is listed under a statement
-_OF_SUBJECT: Final = 3.0  # and how near to the subject it has to be to add a paper to a section that has few
-_PAPERS: Final = 4  # in a section; fewer are noted
-SUBJECT: Final = ""  # in place of the id of a need
-# No more than five words, so that a paper does not say a sentence again under every statement.
+_OF_A_NEED: Final = 3  # passages
+_OF_A_QUESTION: Final = 8  # passages, for a question without parts
+_OF_A_PAPER: Final = 2  # passages of one paper for one need
+_USED_BEFORE: Final = 0.25  # score deducted per earlier passage of the same paper in an answer
+_USED_IN_SECTION: Final = 0.7  # log-odds deducted per earlier passage of the same paper in a section
+_NEAR: Final = 0.8  # minimum log-odds of a passage listed under a statement
+_OF_SUBJECT: Final = 3.0  # minimum log-odds of a passage near the subject that adds a paper to a section with few
+_PAPERS: Final = 4  # in a section; if there are fewer, a note says so
+SUBJECT: Final = ""  # replaces the id of a need
+# At most five words, so that these labels do not count as sentences that a paper repeats.
 OF_SUBJECT: Final = "*Nearest to the subject, unjudged:*"
 EVIDENCE: Final = "*Nearest in your library, unjudged:*"
 ELSEWHERE: Final = "*Near too, listed elsewhere:*"
 SUBJECT_ELSEWHERE: Final = "*Near the subject, listed elsewhere:*"
 NOTHING_NEAR: Final = "*Nothing near in your library to {}.*"
-_NAMED: Final = 60  # characters of a statement that is named there
+_NAMED: Final = 60  # shown characters of a statement without near passages
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
 
 @dataclass(frozen=True, slots=True)
 class NearPassage:
-    """A passage near to a need, with its log-odds; `elsewhere` if it is listed under another need or section."""
+    """A passage near a need, with its log-odds; `elsewhere` if it is listed under another need or section."""
 
     need: str
     source: Source
@@ -51,7 +51,7 @@ class NearPassage:
 
     @property
     def words(self) -> str:
-        """The quoted words on one line: a passage may have been found twice."""
+        """The quoted words on one line, which identify a passage found twice."""
         return one_line(self.source.evidence.quote)
 
     @property
@@ -69,7 +69,7 @@ class ExtractiveWriter(Writer):
         return await (self._answer(brief) if isinstance(brief, AnswerBrief) else self._section(brief))
 
     async def _section(self, brief: SectionBrief) -> Draft:
-        """The section; notes name omitted parts of the experiment, and whether few papers are near."""
+        """Write the section; notes name omitted parts of the experiment, and tell if few papers are near."""
         paragraphs = outline(brief.kind, brief.experiment, of_paper=brief.earlier is not None)
         needs = {item.need.text: item.need for item in brief.needs}
         stated = {needs[item.about].id for item in paragraphs if item.about in needs}
@@ -81,16 +81,16 @@ class ExtractiveWriter(Writer):
         for paragraph in paragraphs:
             blocks.append(paragraph.text)
             if need := needs.pop(paragraph.about, None):
-                listed = _listed(placed.pop(need.id, []), EVIDENCE)
+                listed = _format_list(placed.pop(need.id, []), EVIDENCE)
                 blocks += listed
                 without += [f"“{as_text(shorten(need.text, _NAMED))}”"] * (not listed)
-        blocks += _listed(placed.pop(SUBJECT, []), OF_SUBJECT, SUBJECT_ELSEWHERE)
+        blocks += _format_list(placed.pop(SUBJECT, []), OF_SUBJECT, SUBJECT_ELSEWHERE)
         if without:
             blocks.append(NOTHING_NEAR.format("; ".join(without)))
-        notes = used_and_left_out(brief.kind, brief.experiment)
+        notes = note_used_parts(brief.kind, brief.experiment)
         if len(papers) < _PAPERS:
             found = counted(len(papers), "paper") if papers else "no paper"
-            notes.append(f"Passages near to the {brief.kind} were found in {found} of your library.")
+            notes.append(f"Passages near the {brief.kind} were found in {found} of your library.")
         return Draft("\n\n".join(blocks), notes=tuple(notes))
 
     async def _near(self, brief: SectionBrief, stated: Set[str]) -> list[NearPassage]:
@@ -117,12 +117,12 @@ class ExtractiveWriter(Writer):
         ]
 
     async def _answer(self, brief: AnswerBrief) -> Draft:
-        """The passages nearest to each part of the question; empty when nothing is near."""
+        """List the passages nearest to each part of the question; empty when nothing is near."""
         blocks: list[str] = []
         taken: list[NearPassage] = []
         known = {source.evidence.id: source for source in brief.sources}
         whole, parts = brief.needs[:1], brief.needs[1:]
-        # Parts of the question label passages better than the whole question, which gets the rest.
+        # Parts of the question come first, since they label passages better than the whole question.
         most, of_paper = (_OF_A_NEED, _OF_A_PAPER) if parts else (_OF_A_QUESTION, _OF_A_NEED)
         for need in (*parts, *whole):
             sources = [known[name] for name in need.evidence if name in known]
@@ -134,18 +134,18 @@ class ExtractiveWriter(Writer):
             if passages:
                 ranked = sorted(passages, key=lambda item: -item.odds)
                 blocks.append(f"*Nearest to {words}, unjudged:*" if parts else EVIDENCE)
-                blocks.append("\n".join(_item(item.source) for item in ranked))
+                blocks.append("\n".join(_list_item(item.source) for item in ranked))
             elif need in parts:
                 blocks.append(NOTHING_NEAR.format(words))
         return Draft("\n\n".join(blocks) if taken else "")
 
 
 def place_passages(near: Sequence[NearPassage], earlier: str) -> dict[str, list[NearPassage]]:
-    """The passages to list by need, nearest first; `earlier` is the text of earlier sections of the paper.
+    """Choose the passages to list by need, nearest first; `earlier` is the text of the paper's earlier sections.
 
-    Each passage is listed once, where it is nearest; further ones of a statement have to be nearer the more of their
-    paper is listed. While a section has few papers, those nearest to the subject are added. A statement whose near
-    passages are all listed elsewhere refers to them.
+    Each passage is listed once, where it is nearest. The more passages of its paper are listed, the nearer a further
+    one must be. While a section has few papers, papers near the subject are added. A statement whose near passages are
+    all listed elsewhere refers to them.
     """
     placed: dict[str, list[NearPassage]] = {}
     papers: Counter[str] = Counter()
@@ -183,7 +183,10 @@ def place_passages(near: Sequence[NearPassage], earlier: str) -> dict[str, list[
 def choose_passages(
     near: Sequence[NearPassage], taken: Sequence[NearPassage], most: int, of_paper: int, most_papers: int | None
 ) -> list[NearPassage]:
-    """The best passages for a part of a question, none `taken` for others unless all are; new papers are preferred."""
+    """Choose the best passages for a part of a question, preferring new papers.
+
+    Passages `taken` for other parts are used only if there are no others.
+    """
     used = {item.marker for item in taken}
     left = [item for item in near if item.marker not in used]
     papers = Counter(item.source.paper.key for item in taken)
@@ -205,16 +208,16 @@ def choose_passages(
     return found or list(near[:1])
 
 
-def _listed(passages: Sequence[NearPassage], heading: str, label: str = ELSEWHERE) -> list[str]:
-    """The blocks of a list: the passages under a heading, then those listed elsewhere."""
-    lines = [_item(item.source) for item in passages if not item.elsewhere]
+def _format_list(passages: Sequence[NearPassage], heading: str, label: str = ELSEWHERE) -> list[str]:
+    """Format a list: the passages under a heading, then markers of passages listed elsewhere."""
+    lines = [_list_item(item.source) for item in passages if not item.elsewhere]
     elsewhere = ", ".join(item.marker for item in passages if item.elsewhere)
     label = ELSEWHERE if lines else label
     return [heading, "\n".join(lines)] * bool(lines) + [f"{label} {elsewhere}"] * bool(elsewhere)
 
 
-def _item(source: Source) -> str:
-    """A passage as a list item: quote, marker and place."""
+def _list_item(source: Source) -> str:
+    """Format a passage as a list item: quote, marker and place."""
     evidence = source.evidence
     page = "" if evidence.page is None else f", page {evidence.page}"
     section = one_line(_MARKUP.sub(" ", evidence.section)) or "no section title"

@@ -2,8 +2,8 @@
 
 The cosine alone does not tell whether a passage is relevant to a question: with the bundled embedding, questions about
 another field come as close to a library as half of those that it answers (docs/decisions/off-topic-questions.md). The
-cross-encoder was trained on questions and separates the two, except for questions that use a library's words for
-other matters, which have lower cosines.
+cross-encoder separates the two, except for questions that use a library's words in another sense, which have lower
+cosines.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ from ...text.sentences import sentence_spans
 from ...text.words import is_latin, is_stop, one_line, read_rules, split_words, stem
 from ..protocols import Need, Source
 
-# The rules were derived from bad quotes that careless selection takes from real papers: pointers to figures, plans,
-# sentences that depend on the previous one, half a citation, a line of a table. A passage is quoted whole or not at all,
-# so the words between the quotation marks are always a sentence of the source, without its closing citation.
+# The rules were derived from bad quotes from real papers: pointers to figures, plans, sentences that depend on the
+# previous one, half a citation, a line of a table. Sentences are quoted whole, without their closing citation.
 MIN_WORDS = 8
 MAX_WORDS = 45
-_FEWEST_LETTERS = 0.65  # of the words
+_FEWEST_LETTERS = 0.65  # minimum share of words made of letters
 _LONGEST_CITATION = 300  # characters, at the end of a sentence
 
 _QUOTABLE: Final = {name: re.compile(rule) for name, rule in read_rules(__file__, "quotable_rules")["patterns"].items()}
@@ -42,7 +41,7 @@ Genre = Literal["announcement", "detail", "procedure", "other"]
 
 
 def genre_of(sentence: str) -> Genre:
-    """What a sentence does: announces or defines something, counts its parts, says what was done, or something else."""
+    """Classify a sentence: it announces or defines something, gives a detail, says what was done, or does otherwise."""
     if _QUOTABLE["announces"].search(sentence):
         return "announcement"
     if _QUOTABLE["detail"].search(sentence):
@@ -55,7 +54,7 @@ def genre_of(sentence: str) -> Genre:
 
 @dataclass(frozen=True, slots=True)
 class QuotablePassage:
-    """A quotable span of a chunk: `chunk.text[start:end] == text`, a sentence without its closing citation."""
+    """A quotable sentence of a chunk without its closing citation; `chunk.text[start:end] == text`."""
 
     text: str
     start: int
@@ -63,14 +62,13 @@ class QuotablePassage:
 
 
 def quotable_passages(chunk_text: str) -> list[QuotablePassage]:
-    """The quotable sentences of a chunk, in order."""
+    """Return the quotable sentences of a chunk, in order."""
     passages = []
     for start, end in sentence_spans(chunk_text):
         body = chunk_text[start:end].rstrip()
-        if body.startswith("**") and body.endswith("**"):  # a statement that its authors set in bold
+        if body.startswith("**") and body.endswith("**"):  # a statement in bold
             body = body[2:-2]
             start += 2
-        # bounded: 300 characters
         trailing = _QUOTABLE["trailing_citations"].search(body, max(0, len(body) - _LONGEST_CITATION))
         if trailing:
             body = body[: trailing.start()]
@@ -85,9 +83,9 @@ def quotable_passages(chunk_text: str) -> list[QuotablePassage]:
 
 
 def is_quotable(sentence: str) -> bool:
-    """True when a sentence (on one line, without its full stop) says something by itself, out of its paper.
+    """Whether a sentence (on one line, without its full stop) can be understood without its neighbours.
 
-    Authors may say what they did and found, and give values; a sentence must not depend on its neighbours.
+    Authors may say what they did and found, and give values.
     """
     plain = _without_values(sentence)
     words = plain.split()
@@ -106,7 +104,7 @@ def is_quotable(sentence: str) -> bool:
 
 
 def _without_values(sentence: str) -> str:
-    """Remove acceptable elements: signs before values, quoted words, openings such as "All", "(Figure 2)"."""
+    """Remove elements that do not make a sentence unquotable: values, quotation marks, "(Figure 2)" and the like."""
     plain = _QUOTABLE["the_same"].sub(
         "the", _QUOTABLE["quoted"].sub(r"\1", _QUOTABLE["value"].sub(" ", _QUOTABLE["pointers"].sub("", sentence)))
     )
@@ -121,50 +119,51 @@ _MOST_CACHED: Final = 20_000  # vectors, and scores of the cross-encoder
 _SURE: Final = 1e-6
 _LONGEST_NOUN: Final = 60  # characters, with two words before it
 _LENGTH: Final = 8  # words added to a sentence's length, so that short ones do not win by being short
-# Weight of a cosine beside the log-odds of the cross-encoder, and the cosine at even odds.
+# Weight of the cosine added to the log-odds of the cross-encoder, and the cosine at which nothing is added.
 _PASSAGE: Final = (30.0, 0.70)
 _SENTENCE: Final = (10.0, 0.70)
-# A sentence answers a question better if its whole passage does, if it concludes, and if it has a number asked for.
+# Added for a sentence: this share of its passage's log-odds, and bonuses for a conclusion and for a requested number.
 _OF_PASSAGE: Final = 0.5
 _CONCLUDES: Final = 1.5
-_COUNTS: Final = 3.0  # and as much for each thing asked for that it names behind a number
+_COUNTS: Final = 3.0  # also added for each requested noun after a number
 _RULES: Final = read_rules(__file__, "passage_rules")["patterns"]
 _ASKED, _COUNT, _SHARE = (re.compile(_RULES[name], re.IGNORECASE) for name in ("asked", "count", "share"))
-# Log-odds that a sentence could be cited for a statement, fitted to judged pairs (decisions/extractive-passages.md)
-# by its cosine to the nearest sentence of the statement, the weight of the words shared with the statement, the share
-# of its words that the experiment uses too, and the log-odds of the cross-encoder.
+# Log-odds that a sentence could be cited for a statement, fitted to judged pairs (decisions/extractive-passages.md):
+# weights of its cosine to the statement's nearest sentence, of the words shared with the statement, of the share of its
+# words that the experiment also uses, and of the cross-encoder's log-odds.
 _AT_ZERO: Final = -7.75
 _COSINE: Final = 6.5
 _SHARED: Final = 0.13
 _TOPICAL: Final = 5.6
-_MORE_WEIGHT: Final = 8.0  # added to that of a sentence, so that short ones do not win by being short
-_CROSS: Final = (0.1, -5.0)  # and the log-odds that add nothing
-_HOPELESS: Final = -2.5  # without the cross-encoder
+_MORE_WEIGHT: Final = 8.0  # added to a sentence's weight, so that short sentences do not win by being short
+_CROSS: Final = (0.1, -5.0)  # weight, and the log-odds at which nothing is added
+_HOPELESS: Final = -2.5  # log-odds up to which a sentence is not read by the cross-encoder
 _LEAST, _RAREST = 0.3, 5.5  # weights of words
-# Of the subject: the log-odds for a need from which on a sentence supports its paper, the weight of the cosine of the
-# paper's abstract, and that of the mean log-odds for its nearest needs, by which a sentence of the paper is chosen.
+# For the subject: minimum log-odds with which a sentence supports its paper, the weight of the cosine of the paper's
+# abstract, and the weight and number of the nearest needs whose mean log-odds rank a paper's sentences.
 _SUPPORTS: Final = -1.0
 _ABSTRACT: Final = 6.0
 _AMONG, _NEEDS = 0.5, 3
-# Added by how near a sentence under its paper's title, and that title alone, are to an experiment: weight and even cosine.
+# Log-odds added for nearness to an experiment, of a sentence with its paper's title and of the title alone: weight, and
+# the cosine at which nothing is added.
 _UNDER_TITLE: Final = (8.0, 0.72)
 _TITLE: Final = (8.0, 0.68)
-CITED: Final = 8.0  # added for a passage of a paper that the statement names
+CITED: Final = 8.0  # log-odds added for a passage of a paper that the statement names
 _OF_GENRE: Final[Mapping[Genre, float]] = {"other": 0.0, "procedure": -0.6, "detail": 0.0, "announcement": -4.0}
 
 
 class PassageScores:
-    """Scores texts for questions and statements; caches what the models computed, shared by the roles of a run."""
+    """Scores texts for questions and statements; caches model results, shared by the roles of a run."""
 
     def __init__(self, embedding: EmbeddingModel, reranker: Reranker) -> None:
         self._embedding = embedding
         self._reranker = reranker
-        self.multilingual = not embedding.name.endswith(EMBEDDER.name)  # it may know other languages than English
+        self.multilingual = not embedding.name.endswith(EMBEDDER.name)  # the embedding may know more than English
         self._vectors: dict[str, Vector] = {}
         self._crossed: dict[tuple[str, str], float] = {}
 
     async def cosines(self, queries: Sequence[str], texts: Sequence[str]) -> Odds:
-        """The cosine of each text to each query, [texts, queries]."""
+        """Return the cosine of each text to each query, [texts, queries]."""
         if not texts:
             return np.zeros((0, len(queries)))
         if len(self._vectors) > _MOST_CACHED:
@@ -178,7 +177,7 @@ class PassageScores:
         return found
 
     async def crossed(self, query: str, texts: Sequence[str]) -> Odds:
-        """Log-odds by the cross-encoder alone that each text answers the query, [n]; a text takes up to 50 ms."""
+        """Return the cross-encoder's log-odds that each text answers the query, [n]; takes up to 50 ms per text."""
         if len(self._crossed) > _MOST_CACHED:
             self._crossed = {}
         known = self._crossed
@@ -189,11 +188,11 @@ class PassageScores:
         return np.array([known[query, text] for text in texts], dtype=np.float64)
 
     async def passages(self, question: str, texts: Sequence[str], cosines: Sequence[float]) -> Odds:
-        """Log-odds that each passage is relevant to the question, [n], given its cosine."""
+        """Return the log-odds that each passage is relevant to the question, [n], given its cosine."""
         return self._beside(await self.crossed(question, texts), np.array(cosines), _PASSAGE)
 
     async def sentences(self, question: str, texts: Sequence[str]) -> Odds:
-        """Log-odds that each sentence answers the question, [n], without its passage."""
+        """Return the log-odds that each sentence answers the question, [n], regardless of its passage."""
         crossed = await self.crossed(question, texts)
         odds = self._beside(crossed, (await self.cosines([question], texts))[:, 0], _SENTENCE)
         if asked := list(_ASKED.finditer(question)):
@@ -206,10 +205,10 @@ class PassageScores:
     async def statements(
         self, need: Need, topic: Set[str], passages: Sequence[tuple[str, Category]], *, crossed: bool = False
     ) -> Odds:
-        """How near sentences, each with the category of its section, are to what an author states, [n].
+        """Return how near sentences, each with its section's category, are to an author's statement, in log-odds, [n].
 
-        `topic` has the stems of the experiment's words (`topic_of`): a word with two meanings stands among words of
-        another field. With `crossed` those that may be near are also read by the cross-encoder, with the nearest query.
+        `topic` has the stems of the experiment's words (`topic_of`), which tell apart meanings of a word. With
+        `crossed`, sentences that may be near are also scored by the cross-encoder, with the nearest query.
         """
         texts = [one_line(text) for text, _ in passages]
         cosines = await self.cosines(need.queries, texts)
@@ -227,11 +226,11 @@ class PassageScores:
         return odds
 
     async def of_subject(self, about: str, sources: Sequence[Source]) -> Odds:
-        """Log-odds to add to those of sentences, by what their papers are about, [n].
+        """Return log-odds to add to those of sentences, by the subjects of their papers, [n].
 
-        Papers on something else share techniques and words with an experiment.
+        Papers on other subjects may share techniques and words with an experiment.
         """
-        if self.multilingual:  # whose cosines have another scale
+        if self.multilingual:  # cosines of other embeddings have another scale
             return np.zeros(len(sources))
         titles = [source.paper.title for source in sources]
         under = [f"{title}. {one_line(source.evidence.quote)}" for title, source in zip(titles, sources, strict=True)]
@@ -240,13 +239,13 @@ class PassageScores:
             (weight * (each - even) for each, (weight, even) in zip(near, (_UNDER_TITLE, _TITLE), strict=True)),
             np.zeros(len(sources)),
         )
-        return odds * [len(title.split()) > 1 for title in titles]  # one word, or none, names no subject
+        return odds * [len(title.split()) > 1 for title in titles]  # a single word does not tell the subject
 
     async def subject(self, about: str, papers: Sequence[Paper], of_needs: Sequence[Odds]) -> Odds:
-        """How near sentences of papers are to the subject of an experiment, [n].
+        """Return how near sentences of papers are to the subject of an experiment, in log-odds, [n].
 
-        A paper is near by how many of its sentences are near to a need, and by its abstract; of its sentences that is
-        nearest which is near to several needs.
+        A paper is nearer the more of its sentences are near a need, and the nearer its abstract; among its sentences,
+        those near several needs come first.
         """
         if not papers:
             return np.zeros(0)
@@ -260,7 +259,7 @@ class PassageScores:
         return odds
 
     async def answers(self, question: str, sources: Sequence[Source]) -> list[float]:
-        """How near the quotes of sources are to a question, by their words and their passages, [n]."""
+        """Return how near the quotes of sources are to a question, by their words and their passages, [n]."""
         if not sources or not is_latin(question):
             return [source.evidence.llm_score for source in sources]
         odds = await self.sentences(question, [source.evidence.quote for source in sources])
@@ -270,16 +269,16 @@ class PassageScores:
 
 
 def _count(text: str, asked: Sequence[re.Match[str]]) -> int:
-    """1 if a text has such a number as is asked for, and 1 more for each noun asked for that stands behind one."""
+    """Return 1 if a text has a number of the requested kind, plus 1 for each requested noun after a number."""
     numbers = [found.end() for found in (_SHARE if asked[0]["share"] else _COUNT).finditer(text)]
     after = {stem(word.strip(",;:.")) for end in numbers for word in text[end : end + _LONGEST_NOUN].split()[:3]}
     return bool(numbers) + sum(stem(match["noun"]) in after for match in asked)
 
 
 def _of_genre(need: Need, text: str, category: Category) -> float:
-    """What authors announce or define is no evidence, and what they did less than what they report.
+    """Return log-odds by genre: announcements and definitions are not evidence, and procedures less than reports.
 
-    Numbers in a section on methods are settings, not results.
+    Numbers in a methods section are settings, not results.
     """
     genre = genre_of(text)
     if category is Category.METHOD and genre in ("detail", "other") and any(map(str.isdigit, text)):
@@ -288,7 +287,7 @@ def _of_genre(need: Need, text: str, category: Category) -> float:
 
 
 def topic_of(needs: Iterable[Need]) -> Set[str]:
-    """The stems of the words of a section's statements and of the subject of its paper."""
+    """Return the stems of the words in a section's statements and its paper's subject."""
     return _weights(" ".join(text for need in needs for text in (need.text, *need.queries))).keys()
 
 
@@ -299,7 +298,7 @@ def _weights(text: str) -> Mapping[str, float]:
 
 @lru_cache(maxsize=_MOST_CACHED)
 def _rarity(word: str) -> float:
-    """How rare a word is, as a logarithm: the tokenizer's vocabulary is in order of frequency."""
+    """Return how rare a word is, as a logarithm, from its rank in the tokenizer's vocabulary (most frequent first)."""
     ids = load_tokenizer(EMBEDDER).encode(word, add_special_tokens=False).ids
     return _RAREST if len(ids) != 1 else min(_RAREST, max(_LEAST, 0.8 + 1.6 * math.log(max(ids[0], 1) / 2000)))
 
@@ -309,17 +308,17 @@ def _sum(weights: Mapping[str, float], words: Set[str]) -> float:
 
 
 def rank_by_words(queries: Sequence[str], texts: Sequence[str]) -> list[int]:
-    """The places of the texts by how many words they share with the queries for their length, best first."""
+    """Rank the texts by the words shared with the queries, relative to length; returns indices, best first."""
     asked = _weights(" ".join(queries)).keys()
     shares = [len(_weights(text).keys() & asked) / (len(text.split()) + _LENGTH) ** 0.5 for text in texts]
     return sorted(range(len(texts)), key=lambda place: -shares[place])
 
 
-# The log-odds at which a passage is as likely as not near to (a part of) a question, and the slope there.
+# The log-odds at which a passage is as likely as not near (a part of) a question, and the slope there.
 EVEN: Final = -5.0
 _QUESTION_SPREAD: Final = 5.0
 
 
 def as_score(odds: float, even: float = EVEN, spread: float = _QUESTION_SPREAD) -> float:
-    """Log-odds as the score of a reading, 0-1: 0.5 at even odds."""
+    """Convert log-odds to the score of a reading, 0-1: 0.5 at even odds."""
     return float(1 / (1 + np.exp(-(odds - even) / spread)))

@@ -1,6 +1,6 @@
 """Builds what each section states about the experiment: whole paragraphs of the author's text, unchanged, in order.
 
-A bold label says which field a paragraph is from where it could be misread: a hypothesis is not a finding.
+Paragraphs that could be misread have a bold label with their field: a hypothesis is not a finding.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ _LAST_LINES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class OwnParagraph:
-    """A block of the section; `about` is the text to find passages for, empty if it needs none."""
+    """A block of the section; `about` is the text to find passages for, empty if none are needed."""
 
     text: str
     about: str = ""
 
 
 def outline(kind: SectionKind, experiment: Experiment, *, of_paper: bool = False) -> list[OwnParagraph]:
-    """The paragraphs of a section; fields without text give none.
+    """Return the paragraphs of a section; empty fields give none.
 
-    In a paper a section leaves out what another states, unless it has nothing else; only the abstract repeats.
+    In a paper, a section leaves out statements of an earlier section unless it has no others; only the abstract
+    repeats.
     """
     if of_paper and kind in _STATED_FIRST:
         others = _STATED_FIRST[: _STATED_FIRST.index(kind)]
@@ -43,16 +44,16 @@ def outline(kind: SectionKind, experiment: Experiment, *, of_paper: bool = False
         own = [item for item in outline(kind, experiment) if item.about not in elsewhere]
         return own if any(item.about for item in own) else outline(kind, experiment)
     made = [item for part in _RULES["outlines"][kind] for item in _part(part, experiment)]
-    if failed := failed_statement(kind, experiment):
+    if failed := failure_statement(kind, experiment):
         made.insert(2 if kind == "abstract" else 0, OwnParagraph(failed))
     return made
 
 
-def used_and_left_out(kind: SectionKind, experiment: Experiment) -> list[str]:
-    """A note on the parts of the experiment that a results section used and left out."""
+def note_used_parts(kind: SectionKind, experiment: Experiment) -> list[str]:
+    """Note the parts of the experiment that a results section used and left out."""
     if kind != "results":
         return []
-    count = sum(1 for _ in _flat(experiment.metrics)) if experiment.metrics else 0
+    count = sum(1 for _ in _flatten(experiment.metrics)) if experiment.metrics else 0
     lines = len(experiment.execution_result.stdout.splitlines())
     shown = min(lines, _SHOWN_LINES) if _shows_output(experiment) else 0
     found = len(experiment.found_plots())
@@ -62,13 +63,13 @@ def used_and_left_out(kind: SectionKind, experiment: Experiment) -> list[str]:
     return [f"The results section uses {', '.join(used) or 'nothing'} of your experiment; {left}."]
 
 
-def failed_statement(kind: SectionKind, experiment: Experiment) -> str:
-    """The sentence stating that the run failed; empty if the section does not say so."""
+def failure_statement(kind: SectionKind, experiment: Experiment) -> str:
+    """Return the sentence stating that the run failed; empty if it did not, or the section does not say so."""
     return str(_RULES["failed"].get(kind, "")).format(reason=experiment.failure) if experiment.failure else ""
 
 
 def field_paragraphs(text: str, label: str = "") -> list[OwnParagraph]:
-    """The blocks of a field in order, unchanged but for a final full stop; the first has the label."""
+    """Return the blocks of a field in order, unchanged but for a final full stop; the first has the label."""
     made: list[OwnParagraph] = []
     blocks = field_blocks(text)
     for block in blocks:
@@ -88,7 +89,7 @@ def field_paragraphs(text: str, label: str = "") -> list[OwnParagraph]:
 
 
 def _part(part: str, experiment: Experiment) -> list[OwnParagraph]:
-    """A part of an outline: one that code puts together, or the first of its fields that has text."""
+    """Build a part of an outline: a composed one, or the first of its fields that has text."""
     if part in _COMPOSED:
         return _COMPOSED[part](experiment)
     label, _, paths = part.rpartition(": ")
@@ -98,7 +99,7 @@ def _part(part: str, experiment: Experiment) -> list[OwnParagraph]:
 
 
 def _verdict(experiment: Experiment) -> list[OwnParagraph]:
-    """The verdict as a separate statement, never joined to the hypothesis."""
+    """State the verdict separately, never joined to the hypothesis."""
     said = " ".join(experiment.verdict.replace("_", " ").split())
     if len(said.split()) > _WORDS_OF_A_LABEL:
         return field_paragraphs(experiment.verdict, "Verdict")
@@ -111,7 +112,7 @@ def _questions(experiment: Experiment) -> list[OwnParagraph]:
 
 
 def _plan(experiment: Experiment) -> list[OwnParagraph]:
-    """The plan; steps numbered on one line become a list."""
+    """State the plan; steps numbered on one line become a list."""
     stated = field_paragraphs(experiment.experimental_plan, "Procedure")
     steps = [step.strip() for step in _STEP.split(" ".join(experiment.experimental_plan.split())) if step.strip()]
     if len(steps) < 2 or len(stated) > 1:
@@ -121,7 +122,7 @@ def _plan(experiment: Experiment) -> list[OwnParagraph]:
 
 
 def _figures(experiment: Experiment) -> list[OwnParagraph]:
-    """A mention of each available figure, which makes it appear, with its caption below."""
+    """Mention each available figure, so that it appears below with its caption."""
     *others, last = [f"Figure {number}" for number, _ in experiment.figures()] or [""]
     named = f"{', '.join(others)} and {last}" if others else last
     return [OwnParagraph(f"The outcome is shown in {named}.")] if named else []
@@ -132,7 +133,7 @@ def _shows_output(experiment: Experiment) -> bool:
 
 
 def _output(experiment: Experiment) -> list[OwnParagraph]:
-    """The program's output, shortened, when the author did not state the results."""
+    """Show the program's output, shortened, if the author did not state the results."""
     if not _shows_output(experiment):
         return []
     lines = [line.rstrip() for line in experiment.execution_result.stdout.splitlines()]
@@ -170,9 +171,9 @@ _SPECIAL: Final = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|~^$#"}
 
 
 def metrics_table(metrics: Mapping[str, Any]) -> list[str]:
-    """Markdown with every value of `metrics`: single values in a table of two columns, nested dicts in separate tables.
+    """Format all metrics as Markdown tables: single values in a table of two columns, nested dicts in separate tables.
 
-    Dicts of values with the same names, such as two scores of three models, are the rows of one table.
+    Dicts with the same names, such as two scores of three models, become the rows of one table.
     """
     plain = {name: value for name, value in metrics.items() if not _nested(value)}
     groups: dict[str | tuple[str, ...], dict[str, Any]] = {}
@@ -188,35 +189,35 @@ def _nested(value: Any) -> bool:
 
 
 def _table(name: str, rows: Mapping[str, Any]) -> str:
-    """A dict of dicts has a column for each inner name; a dict of values two columns."""
-    cells = {row: dict(_flat(value)) for row, value in rows.items()}
+    """Format a table: a dict of dicts has a column for each inner name, a dict of values two columns."""
+    cells = {row: dict(_flatten(value)) for row, value in rows.items()}
     columns = list(dict.fromkeys(column for row in cells.values() for column in row))
     plain = columns == [""]
-    lines = [[_named(name), *("Value" if plain else _named(column) or "value" for column in columns)]]
+    lines = [[_cell_label(name), *("Value" if plain else _cell_label(column) or "value" for column in columns)]]
     lines.append(["---"] * len(lines[0]))
     for row, of in cells.items():
-        lines.append([_named(row), *(_shown(of[column]) if column in of else "" for column in columns)])
+        lines.append([_cell_label(row), *(_format_value(of[column]) if column in of else "" for column in columns)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _flat(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """The values under the names of a row; deeper names are joined by a slash."""
+def _flatten(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield a row's values by name; nested names are joined by a slash."""
     if not _nested(value):
         yield before, value
         return
     for name, inner in value.items():
-        yield from _flat(inner, f"{before} / {name}" if before else name)
+        yield from _flatten(inner, f"{before} / {name}" if before else name)
 
 
-def _named(name: str) -> str:
+def _cell_label(name: str) -> str:
     return one_line(str(name)).replace("_", " ").translate(_SPECIAL)
 
 
-def _shown(value: Any) -> str:
-    """A value as the author wrote it; null is a dash."""
+def _format_value(value: Any) -> str:
+    """Format a value as the author wrote it; null is a dash."""
     if value is None:
         return _NONE
     if isinstance(value, list):
-        return ", ".join(_shown(item) for item in value) or _NONE
+        return ", ".join(_format_value(item) for item in value) or _NONE
     text = one_line(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text.translate(_SPECIAL)

@@ -66,7 +66,7 @@ async def show_text(run: run_texts.RunRecord, session: serving.Session, base: st
 
 def _view(current: run_texts.CurrentText, session: serving.Session, base: str, prefix: str) -> AnswerView:
     """The text with its links; of a sentence no finding is a link, as it opens its findings. Blocks."""
-    record = run_texts.with_notices(current.record, session)
+    record = run_texts.add_status_warnings(current.record, session)
     report = run_texts.report_view(record)
     ends, sentences, troubled = {item["start"]: item["end"] for item in current.sentences}, [], 0
     for item in current.sentences:

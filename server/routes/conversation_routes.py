@@ -8,10 +8,10 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal, get_args
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from ...api import library_papers, results, run_texts, stored_runs
+from ...api import library_papers, people, results, run_texts, stored_runs
 from ...api.conversation import TurnKind, paused_turn
 from ...api.library_search import Labels, akeys_within
 from ...api.serving import JobEntry
@@ -19,10 +19,10 @@ from ...settings.config import CitationStyle
 from .. import response_models
 from ..job import active_record
 from ..job_requests import JobCall, event_stream
-from ..request_models import ImproveBody, LabelBody, Limit, Offset, QuestionBody, Words
+from ..request_models import ImproveBody, LabelBody, Limit, Offset, QuestionBody, ReadersBody, Words
 from ..response_models import event_answers, job_answers, problems
 from ..run_jobs import conversation_deleted, load_ended_turn
-from ..server_state import ServerState, StateOf
+from ..server_state import ServerState, SharingOwner, StateOf
 from .answer_view import AnswerView, detail_page, file_records, show_text
 from .html import page, part
 from .paper_routes import label_choices
@@ -50,7 +50,7 @@ async def get_conversations(
 
 
 @router.get("/{thread_id}", responses=problems(404))
-async def get_conversation(thread_id: str, state: StateOf) -> response_models.ConversationWithJob:
+async def get_conversation(thread_id: str, state: StateOf, owner: SharingOwner) -> response_models.ConversationWithJob:
     """A conversation by its id or a prefix of it, with its finished turns, and the one that is active or paused."""
     home = state.session.home
     entry = await asyncio.to_thread(lambda: home.conversations().get(thread_id))
@@ -73,6 +73,21 @@ async def label_conversation(thread_id: str, body: LabelBody, state: StateOf) ->
         label = stored_runs.label_conversation
         entry = await asyncio.to_thread(label, home, found.thread_id, **body.model_dump())
     return _with_job(stored_runs.conversation_summary(entry), await state.jobs.known())
+
+
+@router.get("/{thread_id}/readers", responses=problems(404))
+async def get_readers(thread_id: str, state: StateOf) -> response_models.Readers:
+    """With whom you share a conversation."""
+    found = await state.runs.find_conversation(thread_id)
+    return {"readers": await asyncio.to_thread(lambda: state.session.home.conversations().readers(found.thread_id))}
+
+
+@router.put("/{thread_id}/readers", responses=problems(404, 409))
+async def share(thread_id: str, body: ReadersBody, state: StateOf) -> response_models.Readers:
+    """Let these people read a conversation, and nobody else any more."""
+    home, found = state.session.home, await state.runs.find_conversation(thread_id)
+    async with state.orders.on(conversation_deleted(found.thread_id)):
+        return {"readers": await asyncio.to_thread(people.share, home, found.thread_id, body.readers)}
 
 
 @router.post("/{thread_id}/turns", responses=job_answers(404), response_class=Response)
@@ -111,7 +126,7 @@ async def cancel_turn(thread_id: str, state: StateOf) -> response_models.Stopped
     },
 )
 async def export_conversation(
-    thread_id: str, state: StateOf, format: Annotated[Literal["md", "json"], Query()] = "md"
+    thread_id: str, state: StateOf, owner: SharingOwner, format: Annotated[Literal["md", "json"], Query()] = "md"
 ) -> Response:
     """The conversation with your edits as markdown or JSON, as `conversations export` writes it."""
     entry = await asyncio.to_thread(lambda: state.session.home.conversations().get(thread_id))
@@ -169,13 +184,28 @@ async def conversation_list(
 
 
 @pages.get("/conversations/{thread_id}")
-async def conversation(thread_id: str, request: Request, state: StateOf) -> Response:
-    """A conversation; for a script, its head alone."""
+async def conversation(thread_id: str, request: Request, state: StateOf, owner: SharingOwner) -> Response:
+    """A conversation; for a script, its head alone, and for who it is shared with, without what changes it."""
     entry = await asyncio.to_thread(lambda: state.session.home.conversations().get(thread_id))
     if "x-part" in request.headers:
         _, first = await state.runs.find_turn(thread_id, 1)
-        return page(request, "conversation_head.html", {"entry": entry, "asked": first.asked})
+        about = {"entry": entry, "asked": first.asked, **await _sharing(state, entry.thread_id)}
+        return page(request, "conversation_head.html", about)
+    if owner:
+        turns = await asyncio.to_thread(lambda: state.session.home.conversations().turns(entry.thread_id))
+        shown = [await _turn_view(state, turn, entry.thread_id) for turn in turns]
+        return page(request, "shared_conversation.html", {"entry": entry, "turns": shown, "owner": owner})
     return await _conversation_page(request, state, entry)
+
+
+@pages.post("/conversations/{thread_id}/readers")
+async def share_by_form(
+    thread_id: str,
+    state: StateOf,
+    readers: Annotated[list[Annotated[str, Form(max_length=40)]], Form()] = [],  # noqa: B006
+) -> Response:
+    await share(thread_id, ReadersBody(readers=readers), state)
+    return RedirectResponse(f"/conversations/{thread_id}", 303)
 
 
 @pages.get("/conversations/{thread_id}/state")
@@ -187,17 +217,17 @@ async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
 
 
 @pages.get("/conversations/{thread_id}/turns/{number}")
-async def turn(thread_id: str, number: int, request: Request, state: StateOf) -> Response:
+async def turn(thread_id: str, number: int, request: Request, state: StateOf, owner: SharingOwner) -> Response:
     """An answer for a script; for a link to it, the conversation at this answer."""
     thread_id, kept = await state.runs.find_turn(thread_id, number)
     if "x-part" not in request.headers:
         return RedirectResponse(f"/conversations/{thread_id}#turn-{number}", 303)
-    return page(request, "turn.html", {"item": await _turn_view(state, kept, thread_id)})
+    return page(request, "turn.html", {"item": await _turn_view(state, kept, thread_id), "owner": owner})
 
 
 @pages.get("/conversations/{thread_id}/turns/{number}/{kinds}/{which}")
 async def turn_detail(
-    thread_id: str, number: int, kinds: str, which: str, request: Request, state: StateOf
+    thread_id: str, number: int, kinds: str, which: str, request: Request, state: StateOf, owner: SharingOwner
 ) -> Response:
     """What an answer's link opens: a passage with its page, a finding, or a number's source."""
     thread_id, kept = await state.runs.find_turn(thread_id, number)
@@ -215,6 +245,15 @@ async def _entries(
     return [replace(entry, title=entry.title or titles.get(entry.thread_id, "")) for entry in listed]
 
 
+async def _sharing(state: ServerState, thread_id: str) -> dict[str, Any]:
+    """With whom a conversation is shared, and with whom it could be: nobody on a server without accounts."""
+    if not (person := people.acting.get()):
+        return {"readers": [], "others": []}
+    known = await asyncio.to_thread(state.accounts.people)
+    readers = await asyncio.to_thread(lambda: state.session.home.conversations().readers(thread_id))
+    return {"readers": readers, "others": [other.name for other in known if other.name != person]}
+
+
 async def _conversation_page(
     request: Request,
     state: ServerState,
@@ -229,6 +268,7 @@ async def _conversation_page(
     context = {
         "entry": entry,
         "asked": turns[0].asked if turns else "",
+        **await _sharing(state, thread_id),
         "styles": get_args(CitationStyle),
         "style": state.session.answer_style,
         "question": question,

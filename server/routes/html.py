@@ -66,6 +66,7 @@ def page(request: Request, template: str, context: Mapping[str, Any], status: in
     who = caller.get()
     signed_in = who is not None or (state is not None and state.tokens.needed)
     shared = {"path": request.url.path, "signed_in": signed_in, "group": getattr(request.app.state, "people", None)}
+    shared["owner"] = ""  # who shares what is shown with who sees it
     shared["reads_only"] = who is not None and "write" not in who.rights
     return HTMLResponse(_environment().get_template(template).render({**shared, **context}), status)
 

@@ -23,7 +23,7 @@ from ..problems import ServerError
 from ..request_models import AnswerBody, Limit, LimitsBody, Offset, RewriteBody, SentenceBody, Words
 from ..response_models import event_answers, file_answers, job_answers, problems
 from ..run_jobs import conflicts, edit_withdrawn, load_ended_run, run_deleted
-from ..server_state import ServerState, StateOf
+from ..server_state import ServerState, SharingOwner, StateOf
 from ..uploaded_files import safe_name
 from .answer_view import detail_page, file_records, media_type, show_text
 from .html import markdown, page
@@ -136,7 +136,9 @@ async def get_file(run_id: str, name: str, state: StateOf, asked: AskedFile) -> 
     responses=file_answers(404, 502),
     response_class=Response,
 )
-async def get_answer_file(thread_id: str, number: int, name: str, state: StateOf, asked: AskedFile) -> Response:
+async def get_answer_file(
+    thread_id: str, number: int, name: str, state: StateOf, owner: SharingOwner, asked: AskedFile
+) -> Response:
     """Download an answer of a conversation, as edited, as a file named after its format: `answer.docx`."""
     thread_id, turn = await state.runs.find_turn(thread_id, number)
     record = await asyncio.to_thread(run_texts.answer_as_shown, thread_id, turn, state.session)
@@ -367,7 +369,7 @@ async def sentence_tools(run_id: str, position: int, request: Request, state: St
     edit, checked = section.edits.get(position), None
     if edit is None or edit.checked.get("verdict"):
         found = [item for item in current.sentences if item["position"] == position]
-        checked = {**run_texts.unchecked(position), **(edit.checked if edit else found[0])}
+        checked = {**run_texts.unchecked_record(position), **(edit.checked if edit else found[0])}
     context = {
         "text": current.shown(position),
         "checked": checked,

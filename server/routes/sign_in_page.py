@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from ...api.people import LIFETIMES, Person, WrongPasswordError, with_password
+from ...api.people import LIFETIMES, Person, WrongPasswordError, check_password
 from ..access import BROWSER, People, caller, own_address
 from ..guard import SIGN_IN
 from ..server_options import COOKIE, session_cookie
@@ -47,7 +47,7 @@ def sign_in(
         return set_cookies(request, response, {COOKIE: (session, LIFETIMES["session"])}, "strict")
     try:
         with people.attempt(request, name):
-            person = with_password(people.accounts, name, password)
+            person = check_password(people.accounts, name, password)
     except WrongPasswordError:
         return _form(request, next, wrong=True)
     return begin_session(request, people, person, response)

@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from ...api import model_setup, people, remembering, results, stored_runs
-from ...api.library_upkeep import acheck_library, alibrary_counts, settings_in_force
+from ...api.library_upkeep import acheck_library, alibrary_counts, describe_settings
 from ...errors import CiteloomError
 from ...settings.config import Settings
 from ...settings.key_trust import DEFAULT
@@ -79,7 +79,7 @@ async def models(state: StateOf) -> OfferedModels:
 @router.get("/settings", responses=problems())
 async def settings(state: StateOf) -> dict[str, SettingRecord]:
     """Every setting in force with its origin; keys are shown as set or not."""
-    shown = settings_in_force(state.session.settings)
+    shown = describe_settings(state.session.settings)
     return {name: {"value": value, "origin": origin} for name, (value, origin) in shown.items()}
 
 
@@ -159,6 +159,9 @@ async def choose(
         if not may_change(state):
             raise ServerError(403, "Only the owner of this server may change its models.", help=_NOT_OWNER)
         if act == "test" and not model.strip():
+            if offered := await model_setup.alist_models(state.session, choice):
+                listed = f"The server answers. Choose one of its models: {', '.join(offered[:20])}."
+                return await _settings_page(request, state, {**entered, "said": listed, "offered": offered})
             raise ServerError(422, "Model is empty: there is nothing to test.", help="Give the name of a model.")
         if model.strip():
             await model_setup.atry_choice(state.session, choice)
@@ -207,7 +210,7 @@ async def _settings_page(
 
 def grouped(settings: Settings) -> list[tuple[str, list[dict[str, Any]]]]:
     groups: dict[str, list[dict[str, Any]]] = {name: [] for name in _GROUPS}
-    for name, (value, origin) in settings_in_force(settings).items():
+    for name, (value, origin) in describe_settings(settings).items():
         group = next((group for group, starts in _GROUPS.items() if name.startswith(tuple(starts.split()))), "Other")
         row = {
             "name": name,

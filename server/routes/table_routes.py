@@ -144,10 +144,10 @@ async def table(table_id: str, request: Request, state: StateOf) -> Response:
             "question": stored.question,
             "papers": stored.plan["papers"],
             "columns": [column["name"] for column in record["columns"]],
-            "counts": [evidence_tables.count_line(record), *evidence_tables.sum_lines(record)],
+            "counts": [evidence_tables.count_line(record), *evidence_tables.column_summary_lines(record)],
             "drawn": evidence_tables.draw_table(record) is not None,
             "formats": evidence_tables.TABLE_FORMATS,
-            "text": evidence_tables.cell_text,
+            "text": evidence_tables.format_cell,
             "study_name": evidence_tables.study_name,
             "place": lambda row, column: urlencode({"key": row["key"], "study": row["study"], "column": column}),
         }

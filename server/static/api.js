@@ -61,7 +61,7 @@ export function problemCard(problem) {
 /** A short message, or a problem, that goes away by itself; screen readers say it. */
 export function toast(said) {
   const shown = element("p", { class: "toast" }, said instanceof Error ? [said.message, said.help].filter(Boolean).join(" ") : said);
-  document.getElementById("toasts").append(shown);
+  document.getElementById("toasts").replaceChildren(shown);
   setTimeout(() => shown.remove(), 6000);
 }
 

@@ -224,7 +224,7 @@ byId("turns").addEventListener("click", (event) => {
   else if (event.target.closest("[data-copy]")) copy(textOf(turn), "Copied, with its references.");
   else if (event.target.closest("[data-link]")) {
     event.preventDefault();
-    copy(event.target.href, "The address of this answer is copied. It opens for whoever may see this conversation.");
+    copy(event.target.href, `The address of this answer is copied. ${byId("share") ? "It opens for you, and for those with whom you share the conversation (above)." : "It opens for whoever may see this conversation."}`);
   }
 });
 

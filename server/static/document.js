@@ -249,7 +249,7 @@ async function takeStep(id, from) {
     if (imported) await withdrawImport(id);
     else await send("POST", address(id), { position, text: before, before: after, keep: true });
     await kept(id, imported ? null : { position, before: after }, from);
-    announce(from === "done" ? "Undone." : "Done again.");
+    toast(from === "done" ? "Undone." : "Done again.");
   } catch (problem) {
     toast(problem);
   }

@@ -91,7 +91,8 @@ function finished(report) {
   const parts = [[report.added, "added"], [report.updated, "updated"]].filter(([keys]) => keys.length).map(([keys, became]) => papers(keys, `${were(keys, "paper")} ${became}:`));
   if (report.unchanged.length) parts.push(element("p", { class: "notice" }, `Already in the library: ${report.unchanged.join(", ")}.`));
   if (report.refused.length) parts.push(refusals(report.refused.map(({ name, reason }) => [name, reason])));
-  for (const warning of report.warnings) parts.push(element("p", { class: "notice", dir: "auto" }, warning));
+  const remarks = report.warnings.map((warning) => element("li", { dir: "auto" }, warning));
+  if (remarks.length) parts.push(element("details", { class: "notice", open: remarks.length < 3 }, element("summary", {}, counted(remarks.length, "remark")), element("ul", {}, ...remarks)));
   ended(parts, `${counted(report.added.length, "paper")} added, ${report.updated.length} updated, ${report.refused.length} refused.`);
 }
 

@@ -17,7 +17,7 @@ from ...table_columns import POSTGRESQL
 from ..accounts import ACCOUNT_TABLES
 from ..home import GRID_TABLES, RUN_TABLES
 from ..metadata_store import METADATA_TABLES
-from ..run_register import LABELS, OWNED, UPDATES
+from ..run_register import LABELS, OWNED, SHARED, UPDATES
 from ..server_jobs import SERVER_TABLES
 from ..tables import TABLES_VERSION
 from .advisory_locks import try_lock, unlock
@@ -29,6 +29,7 @@ MIGRATIONS: Final[dict[int, str]] = {
     3: UPDATES.create(POSTGRESQL),
     4: "\n".join(table.create(POSTGRESQL) for table in (*ACCOUNT_TABLES, OWNED)),
     5: LABELS.create(POSTGRESQL),
+    6: SHARED.create(POSTGRESQL),
 }
 _NO_VECTORS: Final = (
     "Ask its administrator for: CREATE EXTENSION vector SCHEMA public (and 'public' in the search path)."

@@ -363,8 +363,8 @@ MODELS: Final[Mapping[str, Reader]] = {
 }
 
 TOOLS: Final[Mapping[str, Reader]] = {
-    "named_papers": lambda text: paper_mentions.named_papers(text[:QUESTION], _papers("On degree")),
-    "named_papers, of a library": lambda text: paper_mentions.named_papers("What does Lee (2020) say?", _papers(text)),
+    "named_papers": lambda text: paper_mentions.find_mentions(text[:QUESTION], _papers("On degree")),
+    "named_papers, of a library": lambda text: paper_mentions.find_mentions("What does Lee (2020) say?", _papers(text)),
     "papers_by_author": lambda text: paper_mentions.papers_by_author(text[:QUESTION], _papers("On degree")),
     "papers_by_author, of a library": lambda text: paper_mentions.papers_by_author("What does Lee say?", _papers(text)),
     "route": lambda text: question_routing.route(text[:QUESTION], _papers("On degree")),

@@ -159,7 +159,7 @@ def test_what_was_changed_is_named_and_the_next_export_and_paper_have_it(
     said = (tmp_path / "next" / "paper.html").read_text("utf-8")
     assert "My wholly new opening words" in said and "Tracked words" in said and old not in said
     older = citeloom("export", tmp_path / "out" / "paper.md", "--format", "html", "--home", home)
-    assert older.code == 0 and f"'export {run}' has them" in older.err
+    assert older.code == 0 and f"'export {run}' has your edits" in older.err
     with open_library(home) as library:
         keep_edit(library.home, run, 1, "Said otherwise on the page.")
     again = citeloom("paper", exp, "--home", home, "--out", tmp_path / "again")
@@ -248,7 +248,7 @@ def test_new_numbers_and_words_that_an_older_copy_takes_back_are_named(
     assert done.code == 0 and "Numbers that the run does not have there: 0.025 (" in done.err and "six (" in done.err
     file.write_text(original, "utf-8")
     done = citeloom("import", file, "--home", home)
-    assert done.code == 0 and "You had edited what is as the run wrote it again: " in done.err
+    assert done.code == 0 and "Your earlier edits are undone in the document: " in done.err
     assert "Warning" not in citeloom("import", file, "--home", home).err
 
 
@@ -315,7 +315,7 @@ def test_what_stands_after_the_references_is_named(
         start, sign, end = file.read_text("utf-8").rpartition(before)
         file.write_text(f"{start}\n\n{thanks}\n\n{sign}{end}", "utf-8")
     done = citeloom("import", file, "--home", home)
-    assert done.code == 0 and f"Stands after the references and was not taken over: {thanks}\n" in done.err
+    assert done.code == 0 and f"Text after the references was not imported: {thanks}\n" in done.err
 
 
 def _tracked(kind: str, *runs: str) -> str:

@@ -83,7 +83,7 @@ def test_images_are_written_into_a_folder_and_replace_nothing(citeloom: Citeloom
     image.write_text("mine")
     refused = citeloom("papers", "figures", "loom2020", "--out", out, "--home", looms)
     assert refused.code == 2
-    assert "exists and holds something else" in refused.err
+    assert "exists with other content" in refused.err
     assert image.read_text() == "mine"
     records = json.loads(
         citeloom("papers", "figures", "loom2020", "--out", tmp_path / "o2", "--json", "--home", looms).out

@@ -147,7 +147,7 @@ def test_after_the_library_changed_it_is_a_new_run_and_says_so(
     after = citeloom(*command, **model(server))
     assert after.code == 0, after.err
     assert after.json["thread_id"] != before["thread_id"]
-    assert "library changed" in after.err and before["thread_id"] in after.err
+    assert "library has changed" in after.err and before["thread_id"] in after.err
     assert "varga2021calibration" not in after.json["text"]
     resumed = citeloom("runs", "resume", before["thread_id"], "--home", home)
     assert resumed.code == 2 and "another library" in resumed.err

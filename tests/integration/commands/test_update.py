@@ -171,13 +171,13 @@ def test_on_a_terminal_it_asks_what_to_accept(
     _write(citeloom, home, exp, tmp_path / "out", **model)
     _add(citeloom, home, tmp_path)
     with _on_terminal(home, model) as child:
-        child.expect_exact("Accept which")
+        child.expect_exact("Which to accept")
         child.sendline("")
     with _on_terminal(home, model) as child:
-        child.expect_exact("Accept which")
+        child.expect_exact("Which to accept")
         child.sendline("12345678")
         child.expect_exact("there is no item 12345678")
-        child.expect_exact("Accept which")
+        child.expect_exact("Which to accept")
         child.sendline("all")
         child.expect_exact("Accepted ")
     assert child.exitstatus == 0

@@ -54,7 +54,7 @@ def test_a_large_bibliography_that_expands_without_end_is_named(tmp_path: Path) 
         '@string{m0 = "'
         + "x" * 150_000
         + '"}\n'
-        + "".join(f"@article{{k{n}, title = m0, abstract = {{{n}}}}}\n" for n in range(5_000))
+        + "".join(f"@article{{k{n}, title = {{{n}}}, x = m0}}\n" for n in range(5_000))
     )
     (tmp_path / "all.bib").write_text(macros, encoding="utf-8")
 

@@ -79,9 +79,9 @@ async def test_a_thread_remembers_the_messages_that_it_was_begun_with() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"messages": [{"text": "What?"}]}, "field messages: cannot be read"),
-        ({"messages": [{"role": "parrot", "content": "What?"}]}, "field messages: cannot be read"),
-        ({"messages": 7}, "field messages: cannot be read"),
+        ({"messages": [{"text": "What?"}]}, "field messages cannot be read"),
+        ({"messages": [{"role": "parrot", "content": "What?"}]}, "field messages cannot be read"),
+        ({"messages": 7}, "field messages cannot be read"),
         ({"messages": [("assistant", "Hello.")]}, "the last message is not the user's"),
         ({"messages": []}, "field asked is missing; known fields: messages, asked, turn_kind"),
         ({"messages": [("user", "...")]}, "nothing to look for"),

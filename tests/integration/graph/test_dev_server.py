@@ -189,9 +189,9 @@ async def test_a_chat_page_asks_and_follows_up_with_messages(client: LangGraphCl
 @pytest.mark.parametrize(
     ("graph", "given", "said"),
     [
-        ("conversation", {"messages": [{"content": "no role"}]}, "input: field messages: cannot be read"),
+        ("conversation", {"messages": [{"content": "no role"}]}, "input: field messages cannot be read"),
         ("conversation", {"question": "What?"}, "input: unknown field 'question'"),
-        ("research", {"messages": [{"role": "user", "content": "What?"}]}, "use the graph conversation"),
+        ("research", {"messages": [{"role": "user", "content": "What?"}]}, "use the conversation graph"),
     ],
 )
 async def test_a_wrong_chat_is_named(client: LangGraphClient, graph: str, given: Any, said: str) -> None:

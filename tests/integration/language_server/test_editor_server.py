@@ -270,7 +270,7 @@ async def test_an_overstated_sentence_is_softened_by_words_or_by_the_model(home:
             assert [edit.new_text for edit in edits] == ["often", "suggest", "may", "suggest"]
             assert server.calls() == calls, "a list of fixes asks nobody"
             # lsprotocol's client takes an action with a command for a command.
-            command = literal_eval(str(actions["Have the chat model say it more carefully"].command))
+            command = literal_eval(str(actions["Have the chat model word it more cautiously"].command))
             asked = lsp.ExecuteCommandParams(command["command"], command["arguments"])
             await asyncio.wait_for(editor.client.workspace_execute_command_async(asked), PATIENCE)
             assert server.calls() == calls + 1

@@ -39,6 +39,8 @@ def test_a_posted_text_is_checked_and_costs_once(served: Served, model: FakeOpen
     assert model.calls() == calls
     refused = served.post("/checks", {"text": TEXT, "only": ["sums"]})
     assert refused.status_code == 422 and "only" in refused.text
+    empty = served.post("/checks", {"text": TEXT, "experiment": {}})
+    assert empty.status_code == 200, "an experiment without fields holds no numbers"
 
 
 @pytest.mark.parametrize("bib", ["@article{varga2021calibration, title={Broken, year=2022", "\x00\x01 no bibliography"])

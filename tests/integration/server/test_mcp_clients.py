@@ -141,7 +141,7 @@ async def test_papers_are_resources(connect: Opened) -> None:
         ("search_evidence", {"query": "x", "min_year": 2000}, "min_year: is unknown"),
         ("search_evidence", {"query": "seeds", "papers": "varga"}, "Did you mean varga2021calibration?"),
         ("search_evidence", {"query": "seeds", "years": ["soon"]}, "years"),
-        ("get_context_window", {"chunk_id": "../catalog.sqlite"}, "Take an id that a search gave."),
+        ("get_context_window", {"chunk_id": "../catalog.sqlite"}, "Use an id that a search returned."),
         ("search_papers", {"query": "x", "min_year": 2020, "max_year": 2010}, "Swap the two years."),
         ("research", {"question": "?!"}, "Give it some words."),
         ("research", {"question": "What about seeds?", "max_calls": 1}, "Completed calls are saved"),

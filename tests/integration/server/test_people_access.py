@@ -174,6 +174,36 @@ def test_another_person_sees_and_changes_nothing_on_any_route_or_stream(group: G
             assert SECRET not in bo.get(f"/api/v1/{searched}{joint}q={SECRET}").text, "nor by a search"
 
 
+def test_a_conversation_is_read_by_those_it_is_shared_with_and_by_nobody_after_that(group: Group) -> None:
+    thread = group.ids["thread_id"]
+    readers = f"/api/v1/conversations/{thread}/readers"
+    shown = (
+        *(f"/conversations/{thread}", f"/conversations/{thread}/turns/1", f"/conversations/{thread}/turns/1/sources/1"),
+        *(f"/api/v1/conversations/{thread}", f"/api/v1/conversations/{thread}/export"),
+        f"/api/v1/conversations/{thread}/turns/1/files/answer.md",
+    )
+    with group.browser("ada") as ada, group.browser("bo") as bo, group.browser("rea") as rea:
+        assert _ok(ada.put(readers, json={"readers": ["BO", "ada"]})) == {"readers": ["bo"]}
+        assert ada.put(readers, json={"readers": ["nobody"]}).status_code == 422, "there is no such account"
+        for path in (shown[0], *shown[3:]):
+            assert SECRET in bo.get(path).text and rea.get(path).status_code == 404, path
+        page = bo.get(shown[0]).text
+        assert "Shared by ada" in page and 'id="composer"' not in page and "conversation-list" not in page
+        assert bo.get(shown[1]).headers["location"].endswith(f"{thread}#turn-1")
+        for method, path, address in routes(group):
+            named = "{thread_id}" in path or "{run_id}" in path
+            if named and not (method == "GET" and address in (*shown, f"{shown[0]}/turns/1/x/x")):
+                for place in (address, address.replace(group.ids["run_id"], f"{thread}.1")):
+                    answer = bo.request(method, place, **body_of(group, method, path))
+                    assert SECRET not in answer.text or place in shown, (method, place)
+                    assert answer.status_code in (404, 422) or place in shown, (method, place, answer.status_code)
+        assert SECRET not in bo.get("/api/v1/conversations").text and _ok(ada.get(readers)) == {"readers": ["bo"]}
+        assert ada.post(f"/conversations/{thread}/readers", data={"readers": ["*"]}).status_code == 303
+        assert SECRET in rea.get(shown[3]).text, "everybody with an account"
+        _ok(ada.put(readers, json={"readers": []}))
+        assert {other.get(path).status_code for other in (bo, rea) for path in shown} == {404}
+
+
 def test_the_same_question_of_another_person_is_a_run_of_their_own(group: Group) -> None:
     question = {"question": f"Does the {SECRET} change how seeds vary?"}
     with group.browser("olga") as olga, group.browser("ada") as ada:

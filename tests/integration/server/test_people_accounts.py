@@ -64,6 +64,17 @@ def test_what_there_was_before_the_first_invitation_is_the_first_owners(sample_h
                 assert browser.get(f"/api/v1/runs/{asked['thread_id']}").status_code == seen
 
 
+def test_people_are_invited_into_a_new_home_before_its_papers(tmp_path: Path) -> None:
+    home = find_home(tmp_path / "home")
+    with pytest.raises(InputError, match="first account is an owner's"):
+        invite(home, "ada", "writer")
+    assert not home.exists()
+    join(home.accounts(), invite(home, "ada", "owner"), PASSWORD)
+    with served_app(tmp_path / "home") as served, signed_in(served.url, "ada") as browser:
+        assert browser.get("/api/v1/papers").json()["total"] == 0
+        assert httpx.get(f"{served.url}/api/v1/papers").status_code == 401
+
+
 def test_an_invitation_is_valid_once_and_for_a_week(group: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, accounts = find_home(group), find_home(group).accounts()
     older, newer = invite(home, "Bo", "reader"), invite(home, " bo", "reader")

@@ -11,7 +11,7 @@ from citeloom.documents.figures import PaperFigure
 @pytest.mark.parametrize(
     ("figure", "reason"),
     [
-        (PaperFigure(0, "table", "", "", page=3, body=(5, 9)), "has no caption by which it could be found on its page"),
+        (PaperFigure(0, "table", "", "", page=3, body=(5, 9)), "has no caption to locate it by on its page"),
         (PaperFigure(0, "table", "Table 1", "T", start=1, end=4, body=(5, 9)), "is kept as rows of the text"),
         (PaperFigure(0, "figure", "Figure 1", "F", start=1, end=4), "names no image file"),
         (PaperFigure(0, "figure", "Figure 1", "F", no_image="is damaged"), "is damaged"),

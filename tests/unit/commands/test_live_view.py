@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from citeloom.commands.run_display import LiveProgress, paid_parts
+from citeloom.commands.run_display import LiveProgress, describe_spending
 from citeloom.graph.run_events import progress
 from citeloom.models.journal.records import Usage
 
@@ -26,8 +26,8 @@ def test_the_view_tells_stage_searches_evidence_calls_tokens_and_cost() -> None:
 
 
 def test_lines_of_a_run_without_a_model_say_nothing_of_calls() -> None:
-    assert paid_parts(Usage()) == []
-    assert paid_parts(Usage(2, 0, 10, 5)) == ["2 calls", "15 tokens"]
+    assert describe_spending(Usage()) == []
+    assert describe_spending(Usage(2, 0, 10, 5)) == ["2 calls", "15 tokens"]
 
 
 def test_the_view_of_a_paper_names_the_current_section() -> None:

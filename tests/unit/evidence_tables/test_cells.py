@@ -10,9 +10,9 @@ from citeloom.documents import Category, Chunk
 from citeloom.evidence_tables.cells import (
     TableCell,
     accept_cells,
-    cell_text,
     convert_value,
     evaluate_formula,
+    format_cell,
     split_columns,
 )
 from citeloom.roles.protocols import CellReading, TableColumn
@@ -65,14 +65,14 @@ def test_arithmetic_counts_only_on_printed_numbers_and_only_if_it_is_right(
 def test_values_for_two_conditions_do_not_conflict() -> None:
     cell = accepted(reading("12", condition="at 10 weeks"), reading("36", condition="at a year"))
     assert cell is not None and cell.status == "reported"
-    assert cell_text(cell.as_dict()) == "12 (at 10 weeks) / 36 (at a year)"
+    assert format_cell(cell.as_dict()) == "12 (at 10 weeks) / 36 (at a year)"
 
 
 def test_a_unit_is_shown_once() -> None:
-    assert cell_text(TableCell("12%", "%", status="reported").as_dict()) == "12%"
-    assert cell_text(TableCell("12 (25)", "weavers", status="reported").as_dict()) == "12 (25) weavers"
+    assert format_cell(TableCell("12%", "%", status="reported").as_dict()) == "12%"
+    assert format_cell(TableCell("12 (25)", "weavers", status="reported").as_dict()) == "12 (25) weavers"
     counts = "12 weavers and 36 spinners"
-    assert cell_text(TableCell(counts, "participants", status="reported").as_dict()) == counts
+    assert format_cell(TableCell(counts, "participants", status="reported").as_dict()) == counts
 
 
 def test_two_values_for_one_thing_are_both_kept() -> None:
@@ -121,4 +121,4 @@ def test_columns_named_in_a_question_are_no_part_of_it(question: str, subject: s
 
 
 def test_an_empty_cell_without_a_model_says_that_nothing_is_near() -> None:
-    assert cell_text(TableCell(status="not_judged").as_dict()) == "nothing near"
+    assert format_cell(TableCell(status="not_judged").as_dict()) == "nothing near"

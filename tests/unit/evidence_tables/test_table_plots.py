@@ -9,7 +9,13 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
-from citeloom.evidence_tables.cells import CellValue, TableCell, column_sums, column_values, sum_lines
+from citeloom.evidence_tables.cells import (
+    CellValue,
+    TableCell,
+    column_summaries,
+    column_summary_lines,
+    column_values,
+)
 from citeloom.evidence_tables.table_files import draw_table
 from citeloom.roles.protocols import ColumnKind, TableColumn
 
@@ -26,7 +32,7 @@ def table(kind: ColumnKind, *values: str, unit: str = "", name: str = "effect") 
         for number, value in enumerate(values, 1)
     ]
     made: dict[str, Any] = {"columns": [TableColumn(name, "", kind).as_dict()], "rows": rows}
-    return {**made, "sums": column_sums(made)}
+    return {**made, "sums": column_summaries(made)}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +56,7 @@ def test_an_estimate_is_read_with_its_interval(text: str, wanted: tuple[float | 
 def test_a_column_is_summed_up_by_unit() -> None:
     made = table("number", "12.4 (SD 3.1)", "10 000", "7", "7 or 8", unit="mg", name="dose")
     assert made["sums"] == {"dose": [{"unit": "mg", "count": 3, "median": 12.4, "low": 7, "high": 10_000}]}
-    assert sum_lines(made) == ["dose: 3 values, median 12.4, 7 to 10000 mg"]
+    assert column_summary_lines(made) == ["dose: 3 values, median 12.4, 7 to 10000 mg"]
 
 
 def test_a_forest_plot_has_a_point_and_an_interval_for_each_study_and_a_line_at_no_effect() -> None:

@@ -105,7 +105,7 @@ def test_the_image_gets_what_the_server_needs_in_words_that_a_shell_leaves_alone
 async def test_a_person_chooses_no_file_of_the_server(name: str, tmp_path: Path) -> None:
     context, token = SectionContext.model_validate({name: str(tmp_path)}), acting.set("ada")
     try:
-        with pytest.raises(GraphInputError, match=f"{name} is the server's owner's"):
+        with pytest.raises(GraphInputError, match=f"only the server's owner can choose {name}"):
             await shared_session(SimpleNamespace(context=context))  # type: ignore[arg-type]
     finally:
         acting.reset(token)

@@ -105,6 +105,48 @@ def test_an_invited_person_sets_a_password_asks_and_signs_out(
     expect(guest.get_by_role("heading")).to_have_text("This invitation is not valid")
 
 
+def test_an_answer_is_shared_with_one_person_who_reads_it_and_no_longer_after_that(
+    group: ServedProcess, window: Callable[..., BrowserContext], complaints: Complaints
+) -> None:
+    complaints.expected += ["404"]
+    pages = {}
+    for name, width in (("mira", 1400), ("noor", 800)):
+        with signed_in(group.url, name) as browser:
+            cookies = [{"name": each.name, "value": str(each.value), "url": group.url} for each in browser.cookies.jar]
+        context = window(width)
+        context.add_cookies(cookies)  # type: ignore[arg-type]
+        pages[name] = context.new_page()
+    mira, noor = pages["mira"], pages["noor"]
+    mira.goto(group.url)
+    mira.get_by_role("textbox", name="Question").fill("How do seeds change the spread of results?")
+    mira.get_by_role("button", name="Ask", exact=True).click()
+    expect(mira.locator("#turn-1 a.citation").first).to_be_visible()
+    link = f"{group.url}{mira.get_by_role('link', name='Link').get_attribute('href')}"
+    noor.goto(link)
+    expect(noor.locator("main")).to_contain_text("There is no conversation")
+    brand, item = noor.locator(".brand").bounding_box(), noor.get_by_role("link", name="Library").bounding_box()
+    assert brand and item and item["height"] <= 60 and brand["height"] <= 40, "no word of the menu is broken"
+
+    mira.get_by_role("button", name="Share").click()
+    mira.get_by_role("checkbox", name="noor").check()
+    mira.get_by_role("form", name="Share").get_by_role("button", name="Save").click()
+    expect(mira.locator("#head")).to_contain_text("Shared with noor")
+    noor.goto(link)
+    expect(noor.locator("main")).to_contain_text("Shared by mira")
+    assert noor.evaluate(REFUSED) == []
+    expect(noor.get_by_role("link", name="Ask", exact=True)).to_be_visible()  # she asks questions of her own
+    noor.locator("#turn-1 a.citation").first.click()
+    expect(noor.locator("#panel")).to_contain_text("Citation 1")
+    check_view(noor, "shared answer")
+
+    mira.get_by_role("button", name="Share").click()
+    mira.get_by_role("checkbox", name="noor").uncheck()
+    mira.get_by_role("form", name="Share").get_by_role("button", name="Save").click()
+    expect(mira.locator("#head")).not_to_contain_text("Shared with")
+    noor.goto(link)
+    expect(noor.locator("main")).to_contain_text("There is no conversation")
+
+
 def test_what_edits_suggest_is_remembered_changed_and_forgotten_by_one_person_alone(
     group: ServedProcess, window: Callable[..., BrowserContext]
 ) -> None:

@@ -47,7 +47,7 @@ def test_a_person_answers_every_question_of_a_run(page: Page, served: ServedProc
     asked(other, "1 need")
     page.locator("textarea[name=N1]").fill("")
     go_on(page)
-    expect(page.get_by_role("alert")).to_contain_text("every need is dropped")
+    expect(page.get_by_role("alert")).to_contain_text("all needs were dropped")
     page.locator("textarea[name=N1]").fill("ensembles of seeds")
     page.locator("textarea[name=add]").fill("early stopping")
     go_on(page)

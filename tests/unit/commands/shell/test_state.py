@@ -12,8 +12,8 @@ from citeloom.commands.shell.shell_state import (
     ShellDraft,
     ShellState,
     StateName,
-    chosen,
     require,
+    resolve_key,
 )
 
 PAPERS = {1: "adams2019", 2: "baker2020"}
@@ -75,10 +75,10 @@ def test_only_what_needs_something_is_refused_without_it(state: ShellState, comm
 
 def test_numbers_are_those_that_were_shown() -> None:
     state = ShellState({2: "baker2020", 7: "clark2021"})
-    assert chosen(state, "7", ()) == "clark2021"
-    assert chosen(state, "baker2020", ()) == "baker2020"
+    assert resolve_key(state, "7", ()) == "clark2021"
+    assert resolve_key(state, "baker2020", ()) == "baker2020"
     with pytest.raises(NotNowError, match=r"no number 1; it has 2, 7"):
-        chosen(state, "1", ())
+        resolve_key(state, "1", ())
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_numbers_are_those_that_were_shown() -> None:
 )
 def test_an_unknown_number_is_reported_with_the_known_ones(state: ShellState, number: str, said: str) -> None:
     with pytest.raises(NotNowError, match=said):
-        chosen(state, number, ())
+        resolve_key(state, number, ())
 
 
 def test_a_key_that_is_a_number_is_taken_where_no_list_has_it() -> None:
-    assert chosen(INITIAL, "2019", ["2019"]) == "2019"
-    assert chosen(STATES["listed"], "2", ["2"]) == "baker2020"
+    assert resolve_key(INITIAL, "2019", ["2019"]) == "2019"
+    assert resolve_key(STATES["listed"], "2", ["2"]) == "baker2020"
 
 
 def test_every_command_is_explained_once() -> None:

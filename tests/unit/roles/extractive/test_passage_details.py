@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.roles.extractive.passage_details import with_page
+from citeloom.roles.extractive.passage_details import set_page
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from citeloom.roles.extractive.passage_details import with_page
     ],
 )
 def test_a_moved_page_is_the_new_one_or_none(before: str, page: int | None, after: str) -> None:
-    assert with_page(before, "E1", page) == after
+    assert set_page(before, "E1", page) == after
