@@ -108,7 +108,7 @@ async def acheck_claims(
     async def work() -> list[ClaimRecord]:
         checker = await claim_checker(session, run, progress, most, judge=judge)
         passages = await gather_all(_find_passages(checker, item) for item in asked)
-        judged = await checker.judged(
+        judged = await checker.judge_claims(
             [
                 checker.claim(item["claim"].strip(), (item.get("context") or "").strip(), found)
                 for item, found in zip(asked, passages, strict=True)

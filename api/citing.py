@@ -85,7 +85,7 @@ def sentence_at(text: str, start: int, end: int, suffix: str) -> SentenceAt:
     said = ["", ""]
     for sentence in manuscript.sentences():
         here = _CURSOR in manuscript.text[sentence.start : sentence.end]
-        shown = close_gaps(manuscript.marked(sentence, ()).replace(_CURSOR, " "))
+        shown = close_gaps(manuscript.with_markers(sentence, ()).replace(_CURSOR, " "))
         if here and _WORD.search(shown):
             return SentenceAt(shown, said[-1])
         if here:

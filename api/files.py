@@ -15,7 +15,7 @@ from typing import Any, Unpack
 
 from typing_extensions import TypedDict
 
-from ..citations.checks.findings import shown
+from ..citations.checks.findings import shorten_words
 from ..citations.export.pandoc_formats import FORMATS, Format
 from ..citations.export.section_files import ExportError, free_name, prepare_folder, write_files
 from ..citations.verification import is_result, verify as verify_record
@@ -228,7 +228,7 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
             home.runs().edit(run.thread_id, edit)
     found = [sentence for item in sections for sentence in item.sentences]
     unknown = list(dict.fromkeys(shown for item in sections for shown in item.unknown))
-    reverted = [shown(words) for item in sections for words in item.reverted]
+    reverted = [shorten_words(words) for item in sections for words in item.reverted]
     numbers = new_numbers(found)
     title = run.title.split()
     outside = before if before and before.lstrip("# ").split() != title else ""

@@ -356,7 +356,7 @@ async def compare_text(
         for item in asked
     ]
     wanted = [claim for item, claim in zip(asked, claims, strict=True) if item.near and item.reason != "page moved"]
-    judged = dict(zip(map(id, wanted), await checker.judged(wanted), strict=True))
+    judged = dict(zip(map(id, wanted), await checker.judge_claims(wanted), strict=True))
     free = count(1 + max((int(name[1:]) for name in evidence), default=0))
     keys = {name: item.key for name, item in cited.items()}
     items = [

@@ -223,7 +223,7 @@ def _keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[CitationForm
         ):
             yield "key", *group.span()
     # Keys of the library also count as part of a longer word, and are then extended to the ends of that word.
-    lowered = _lowered(seen)
+    lowered = _lower_in_place(seen)
     for literal in _literal_keys(tuple(known_keys)):
         start = lowered.find(literal)
         while start >= 0:
@@ -240,10 +240,11 @@ def _keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[CitationForm
 def _literal_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     """The keys that are not ordinary words, in lower case; cached, since a run needs them many times."""
     telling = (key for key in keys if len(key) >= 6 and re.search(r"\d", key) and re.search(r"[^\W\d_]", key))
-    return tuple(_lowered(key) for key in telling)
+    return tuple(_lower_in_place(key) for key in telling)
 
 
-def _lowered(text: str) -> str:
+def _lower_in_place(text: str) -> str:
+    """The text in lower case, except characters that would become longer, so that positions stay the same."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered

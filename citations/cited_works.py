@@ -187,10 +187,10 @@ class WorkIndex:
             return work.key if work.key in self._keys else ""
         if work.number is not None:
             return self.numbers.get(work.number, "")
-        fitting = self.named(work)
+        fitting = self.find_papers(work)
         return fitting[0] if len(fitting) == 1 else ""
 
-    def named(self, work: CitedWork) -> list[str]:
+    def find_papers(self, work: CitedWork) -> list[str]:
         """All papers that authors and year may name; if one has exactly these authors, only that one."""
         fitting = [
             (key, source)

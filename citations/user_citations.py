@@ -25,7 +25,7 @@ from ..settings.config import CitationStyle
 from ..text.sentences import replace_spans, sentence_spans
 from ..text.words import STOP_WORDS, one_line, plain_wording
 from .checks.fabricated_citations import NEEDED, find_fabricated
-from .checks.findings import shown
+from .checks.findings import shorten_words
 from .citation_styles import MARKS, show_group
 from .cited_works import (
     LATEX_CITATION,
@@ -129,7 +129,7 @@ def left_to_other_sections(
     left = [item for item in statements if plain_wording(as_written(item.text)) not in existing]
     if not left:
         return []
-    named = "; ".join(f'"{shown(item.text)}" ({item.field})' for item in left)
+    named = "; ".join(f'"{shorten_words(item.text)}" ({item.field})' for item in left)
     cite, are = ("cites", "is") if len(left) == 1 else ("cite", "are")
     return [
         f"exp.json: an abstract has no citations, so {counted(len(left), 'sentence')} of yours that {cite} a"

@@ -23,8 +23,8 @@ from ..roles.protocols import Source
 from ..stores.library import Library
 from ..text.sentences import replace_spans
 from .checks.fabricated_citations import find_fabricated
-from .checks.findings import shown
-from .checks.number_parsing import words as number_words
+from .checks.findings import shorten_words
+from .checks.number_parsing import spelt_numbers
 from .checks.number_tracing import trace_numbers
 from .checks.unicode_folding import fold
 from .citation_patterns import NamedSource
@@ -56,12 +56,12 @@ class TextCheck:
         found = self._sentences(text)
         occurrences = Counter(_bare(sentence.text) for sentence in found)
         for number, citation in enumerate(self._part["citations"]):
-            if _bare(self._marked(citation["sentence"])) not in occurrences:
-                self._wrong(f"the text lacks the sentence of citations[{number}], {_named(citation['sentence'])}")
+            if _bare(self._with_markers(citation["sentence"])) not in occurrences:
+                self._wrong(f"the text lacks the sentence of citations[{number}], {_quote(citation['sentence'])}")
         for sentence in found:
             expected = self._cited_words.get(_bare(sentence.text))
             if expected is None and sentence.ids:
-                self._wrong(f"{_named(sentence.text)} cites {self._named(sentence)} which the record does not have")
+                self._wrong(f"{_quote(sentence.text)} cites {self._list_keys(sentence)} which the record does not have")
             # Sentences of the same words share their records, of which each may cite a part.
             if occurrences[_bare(sentence.text)] == 1 or not self._keys(sentence) <= (expected or set()):
                 self._compare_keys(sentence, [expected] if expected else [])
@@ -85,11 +85,11 @@ class TextCheck:
             self.edited += expected is None and bool(sentence.ids)
             frame, numbers = _split_numbers(_bare(sentence.text))
             if expected is None and numbers not in numbered.get(frame, {numbers}):
-                self._wrong(f"{_named(sentence.text)} differs from the run in its numbers")
+                self._wrong(f"{_quote(sentence.text)} differs from the run in its numbers")
         changed = [sentence for sentence in found if _bare(sentence.text) not in recorded]
         self._check_foreign(changed)
         self._check_quotes(found)
-        self._check_numbers(self._marked(text))
+        self._check_numbers(self._with_markers(text))
         for label, key in dict.fromkeys(labels):
             # The visible citation names the cited paper's authors and year, not only its link target.
             entry = next((item for item in self._part["references"] if item["key"] == key), None)
@@ -97,18 +97,18 @@ class TextCheck:
             names = set(_NAME_WORD.findall(label.casefold())) - _BETWEEN_NAMES
             strange = sorted(name for name in names if name not in said)
             if strange:
-                self._wrong(f"{_named(label)} links to {key}, whose reference does not contain {', '.join(strange)}")
+                self._wrong(f"{_quote(label)} links to {key}, whose reference does not contain {', '.join(strange)}")
 
     @cached_property
     def _cited_words(self) -> dict[str, set[str]]:
         keys: dict[str, set[str]] = {}
         for citation in self._part["citations"]:
-            keys.setdefault(_bare(self._marked(citation["sentence"])), set()).add(citation["key"])
+            keys.setdefault(_bare(self._with_markers(citation["sentence"])), set()).add(citation["key"])
         return keys
 
     def _sentences(self, text: str) -> list[CitedSentence]:
         """The sentences of a text; one whose citation stands at the end of a later sentence has its evidence too."""
-        marked = self._marked(text)
+        marked = self._with_markers(text)
         found = [item for item in sentences(marked) if _bare(item.text)]
         for place in range(len(found) - 2, -1, -1):
             item, following = found[place], found[place + 1]
@@ -124,23 +124,23 @@ class TextCheck:
     @cached_property
     def _before(self) -> dict[str, str]:
         """The words of each sentence of the run, with those of the sentence before it; empty for the first."""
-        words = [_bare(item.text) for item in sentences(self._marked(self._part["text"])) if _bare(item.text)]
+        words = [_bare(item.text) for item in sentences(self._with_markers(self._part["text"])) if _bare(item.text)]
         return dict(zip(words, ["", *words], strict=False))
 
-    def _marked(self, text: str) -> str:
+    def _with_markers(self, text: str) -> str:
         """The text with markers in place of citations, without the run's own remarks about listed passages."""
         return blank_details(self._citable.text_with_markers(text), self._details)
 
     def _keys(self, sentence: CitedSentence) -> set[str]:
         return {self._key_of[identifier] for identifier in sentence.ids if identifier in self._key_of}
 
-    def _named(self, sentence: CitedSentence) -> str:
+    def _list_keys(self, sentence: CitedSentence) -> str:
         return ", ".join(sorted(self._keys(sentence))) or "nothing"
 
     def _compare_keys(self, sentence: CitedSentence, expected: Sequence[set[str]] | None) -> None:
         if expected and self._keys(sentence) not in expected:
             run = ", ".join(sorted(expected[0])) or "nothing"
-            self._wrong(f"{_named(sentence.text)} cites {self._named(sentence)}; in the run it cites {run}")
+            self._wrong(f"{_quote(sentence.text)} cites {self._list_keys(sentence)}; in the run it cites {run}")
 
     def _check_foreign(self, changed: Sequence[CitedSentence]) -> None:
         own = " ".join(item["sentence"] for item in self._part.get("own_citations", ()))
@@ -156,13 +156,13 @@ class TextCheck:
             for item in find_fabricated(sentence.text, self._library.records(), own, names_at=named_at.__getitem__):
                 words = sentence.text[item.start : item.end]
                 if words not in quoted:
-                    self._wrong(f"{_named(sentence.text)} cites {words}, which is not evidence of the run")
+                    self._wrong(f"{_quote(sentence.text)} cites {words}, which is not evidence of the run")
 
     def _check_quotes(self, found: Sequence[CitedSentence]) -> None:
         for sentence in found:
             for words in _quotations(sentence.text) if sentence.ids else ():
                 if not self._repeats(words, sentence):
-                    self._wrong(f"the quote {_named(words)} is not in {self._named(sentence)} word for word")
+                    self._wrong(f"the quote {_quote(words)} is not in {self._list_keys(sentence)} word for word")
 
     def _repeats(self, words: str, sentence: CitedSentence) -> bool:
         keys = self._keys(sentence) or set(self._key_of.values())
@@ -186,7 +186,7 @@ class TextCheck:
         ]
         for trace in trace_numbers(marked, sources, given):
             if trace.origin is None:
-                around = _named(_words_around(marked, trace.start, trace.end))
+                around = _quote(_words_around(marked, trace.start, trace.end))
                 number = f"the number {marked[trace.start : trace.end]} ({around})"
                 self._wrong(f"{number} is neither in the run's text nor in a cited passage")
 
@@ -200,14 +200,14 @@ def _bare(text: str) -> str:
 
 
 def _split_numbers(bare: str) -> tuple[str, tuple[str, ...]]:
-    """Words without their numbers and what agrees with these ("one patient was", "two patients were"); the numbers."""
-    digits = replace_spans(bare, [(word.start, word.end, str(word.value)) for word in number_words(bare)])
+    """Split off the numbers of a text and the words that agree with them ("one patient was", "two patients were")."""
+    digits = replace_spans(bare, [(word.start, word.end, str(word.value)) for word in spelt_numbers(bare)])
     return _AGREEING.sub("", _DIGITS.sub("0", digits)), tuple(_DIGITS.findall(digits))
 
 
-def _named(words: str) -> str:
-    """The words as a reader sees them, without markup; a quotation without its own marks."""
-    return f'"{shown(plain_text(MARKER.sub("", words)).replace("**", "").strip("“”"))}"'
+def _quote(words: str) -> str:
+    """Words in quotation marks for a message, without markup and quotation marks of their own."""
+    return f'"{shorten_words(plain_text(MARKER.sub("", words)).replace("**", "").strip("“”"))}"'
 
 
 def _words_around(text: str, start: int, end: int) -> str:

@@ -177,7 +177,7 @@ def word_copy(file: Path, result: CheckResult) -> bytes:
     """The document with a comment at each sentence with a problem; blocks. Raises `InputError`."""
     try:
         with open_office(file) as archive:
-            changed = _commented(archive, result)
+            changed = _add_comments(archive, result)
             made = BytesIO()
             with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as copy:
                 for info in archive.infolist():
@@ -191,7 +191,7 @@ def word_copy(file: Path, result: CheckResult) -> bytes:
     return made.getvalue()
 
 
-def _commented(archive: zipfile.ZipFile, result: CheckResult) -> dict[str, bytes]:
+def _add_comments(archive: zipfile.ZipFile, result: CheckResult) -> dict[str, bytes]:
     document = read_part(archive, "word/document.xml")
     runs: dict[int, list[WordRun]] = {}
     for run in WordText(document).runs:

@@ -57,8 +57,8 @@ class JudgedClaim:
         place = {source.evidence.id: number for number, source in enumerate(self.cited.sources, 1)}
         return MARKER.sub(lambda marker: f"[{place.get(marker[1], 0)}]", self.cited.sentence)
 
-    def named(self, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-        """The verdicts with keys of papers in place of markers in their reasons."""
+    def name_papers(self, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+        """Replace the markers in the reasons of verdicts by keys of papers."""
         keys = {source.evidence.id: source.paper.key for source in self.cited.sources}
         return tuple(
             replace(verdict, reason=MARKER.sub(lambda marker: keys.get(marker[1], marker[0]), verdict.reason))
@@ -182,7 +182,7 @@ async def judge_claims(
         except BudgetReachedError as error:
             progress.stopped = error.message
             return
-        made = {key: claim.named(verdict) for (key, claim), verdict in zip(batch, given, strict=True)}
+        made = {key: claim.name_papers(verdict) for (key, claim), verdict in zip(batch, given, strict=True)}
         verdicts.update(made)
         await memory.remember(
             {key: [asdict(item) for item in of] for key, of in made.items() if of[0].label != "unjudged"}

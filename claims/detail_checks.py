@@ -239,7 +239,7 @@ def _other_unit(text: str, number: Number, near: Sequence[str], sources: Sequenc
         return None
     other = ""
     for source in sources:
-        for value, unit_there, written_there in _measured(source):
+        for value, unit_there, written_there in _measurements(source):
             if value != number.value or unit_there is None or unit_there[0] != unit[0]:
                 continue
             if unit_there[1] == unit[1]:
@@ -249,7 +249,7 @@ def _other_unit(text: str, number: Number, near: Sequence[str], sources: Sequenc
 
 
 @lru_cache(maxsize=128)
-def _measured(text: str) -> tuple[tuple[Decimal, tuple[int, str] | None, str], ...]:
+def _measurements(text: str) -> tuple[tuple[Decimal, tuple[int, str] | None, str], ...]:
     plain = text.replace("\u03bc", "\u00b5")
     return tuple((number.value, *_unit_after(plain, number)) for number in given_numbers(plain))
 
@@ -392,7 +392,7 @@ def wording_faults(claim: str, near: NearSentence, key: str, paper: str = "") ->
     quoted = f'{key} has "{shorten(near.text, SHOWN_WORDS)}"'
     if polarity_differs(claim, near.text) if same else _denies(claim, near.text, paper or near.chunk.text):
         yield fault("polarity-differs", f"It says the opposite of its source: {quoted}.")
-    for one, other, _ in _replaced(claim, near.text) if same else ():
+    for one, other, _ in _replaced_words(claim, near.text) if same else ():
         if _DETAILS["year"].fullmatch(one) and _DETAILS["year"].fullmatch(other) and one not in near.around:
             yield fault("year-differs", f"{one}: {quoted}.")
         elif one[:1].isupper() and other[:1].isupper() and one.casefold() not in near.around.casefold():
@@ -406,14 +406,14 @@ def polarity_differs(claim: str, sentence: str) -> bool:
     said = {stem(word) for word in _DETAILS["token"].findall(sentence)}
     return any(
         frozenset((stem(one), stem(other))) in _OPPOSITES and (stem(one) not in said or content_words(behind))
-        for one, other, behind in _replaced(claim, sentence)
+        for one, other, behind in _replaced_words(claim, sentence)
     )
 
 
 def _denies(one: str, other: str, paper: str = "") -> bool:
     """Whether a text denies a word that another says beside the same word, and neither it nor the `paper` denies."""
-    words, denied = _negated(one)
-    plain, places = _negated(other)
+    words, denied = _strip_negations(one)
+    plain, places = _strip_negations(other)
     said = {pair for place, pair in enumerate(pairwise(plain)) if not {place, place + 1} & {*places}}
     found = {
         words[place]
@@ -421,12 +421,12 @@ def _denies(one: str, other: str, paper: str = "") -> bool:
         if place < len(words) and any(pair in said for pair in pairwise(words[max(0, place - 1) : place + 2]))
     }
     for text in (other, *paper.split("\n")) if found else ():
-        words, denied = _negated(text)
+        words, denied = _strip_negations(text)
         found -= {words[place] for place in denied if place < len(words)}
     return bool(found)
 
 
-def _negated(text: str) -> tuple[list[str], list[int]]:
+def _strip_negations(text: str) -> tuple[list[str], list[int]]:
     """The words of a sentence without negations, and the places in them where one stood."""
     words: list[str] = []
     places: list[int] = []
@@ -439,7 +439,7 @@ def _negated(text: str) -> tuple[list[str], list[int]]:
     return words, places
 
 
-def _replaced(claim: str, sentence: str) -> Iterator[tuple[str, str, str]]:
+def _replaced_words(claim: str, sentence: str) -> Iterator[tuple[str, str, str]]:
     """Pairs of a word of the claim and the word of the sentence that it replaces, and the words behind in both."""
     mine, ours = (
         _DETAILS["token"].findall(claim[:_LONGEST_SENTENCE]),

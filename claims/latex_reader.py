@@ -109,7 +109,7 @@ def _load(reading: _LatexReading, file: Path, given: str | None = None) -> str |
 
 
 class _Scan:
-    """Scans one file, or the body of a macro, whose characters all stand at the place where it is used."""
+    """Scans one file, or the body of a macro, whose characters are all attributed to the place where it is used."""
 
     def __init__(
         self, reading: _LatexReading, unit: int, text: str, depth: int = 0, at: tuple[int, int] | None = None

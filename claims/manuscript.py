@@ -181,7 +181,7 @@ class Manuscript:
                 place += 1
             here = tuple(mark for mark in marks[place:] if mark.start < end)
             written = [written_citation(self.text, mark, names) for mark in here]
-            shown = as_written(self._rendered(start, end, here, written))
+            shown = as_written(self._render(start, end, here, written))
             if not _RULES["letter"].search(shown):
                 continue
             joined = bool(found) and "\n\n" not in self.text[last:start]
@@ -190,12 +190,12 @@ class Manuscript:
             last = end
         return found
 
-    def marked(self, sentence: ManuscriptSentence, markers: Sequence[str]) -> str:
+    def with_markers(self, sentence: ManuscriptSentence, markers: Sequence[str]) -> str:
         """The sentence without markup, with `markers` in place of its citations, in order."""
         held = [*markers, *[""] * (len(sentence.marks) - len(markers))]
-        return self._rendered(sentence.start, sentence.end, sentence.marks, [f" {one} " if one else "" for one in held])
+        return self._render(sentence.start, sentence.end, sentence.marks, [f" {one} " if one else "" for one in held])
 
-    def _rendered(self, start: int, end: int, marks: Sequence[CitationMark], written: Sequence[str]) -> str:
+    def _render(self, start: int, end: int, marks: Sequence[CitationMark], written: Sequence[str]) -> str:
         pieces: list[str] = []
         done = start
         for number, mark in enumerate(marks):
@@ -264,10 +264,10 @@ def numbered_targets(text: str, counted: Mapping[str, int]) -> dict[str, list[st
     written = [found[1] for _, title in titles if (found := _RULES["section_number"].match(title))]
     # Without written numbers they are counted, with and without a lone title above them.
     tops = sorted({level for level, _ in titles})[:2]
-    return targets | {"section": written or [number for top in tops for number in _counted(titles, top)]}
+    return targets | {"section": written or [number for top in tops for number in _count_sections(titles, top)]}
 
 
-def _counted(titles: Sequence[tuple[int, str]], top: int) -> Iterator[str]:
+def _count_sections(titles: Sequence[tuple[int, str]], top: int) -> Iterator[str]:
     numbers: list[int] = []
     for level, _ in titles:
         if level >= top:

@@ -190,7 +190,7 @@ class LibraryMatcher:
         self._titles = {key: title for key, title in titles.items() if len(title.split()) >= _LEAST_TITLE}
 
     def match(self, entry: Paper, text: str = "") -> str:
-        """The key of the paper, by DOI, by title, or by a shared key; empty if there is none."""
+        """The key of the paper, by DOI, by title, or by a shared key; empty if not found."""
         if entry.doi and entry.doi.casefold() in self._by_doi:
             return self._by_doi[entry.doi.casefold()]
         same = self._papers.get(entry.key)
@@ -350,7 +350,7 @@ def citation_faults(
                 message = "Its citation is broken: a question mark was printed, since the key has no entry."
                 found.append(fault("key-without-entry", message))
                 continue
-            several = references.index.named(work) if work.authors else []
+            several = references.index.find_papers(work) if work.authors else []
             if len(several) > 1:
                 message = f"{work.shown} may be any of {', '.join(several)}; name more authors or add a letter."
                 found.append(fault("ambiguous-citation", message))

@@ -120,7 +120,7 @@ class ClaimChecker:
         """The passages as evidence; one of several claims has one id, so that a judge is shown it once."""
         return tuple(item.source(self.ids.setdefault(item.chunk, f"E{len(self.ids) + 1}")) for item in passages)
 
-    async def judged(self, claims: Sequence[JudgedClaim]) -> list[JudgedClaim]:
+    async def judge_claims(self, claims: Sequence[JudgedClaim]) -> list[JudgedClaim]:
         """The claims with verdicts, as far as there is a judge and a budget."""
         if self.judge is None:
             return list(claims)
@@ -220,7 +220,7 @@ class ManuscriptCheck:
                     if work != CitedWork()
                     for key in [self.references.key_of(work) or work.key]
                 ],
-                self.manuscript.marked(sentence, ()),
+                self.manuscript.with_markers(sentence, ()),
             )
             for sentence in sentences
         ]
@@ -251,7 +251,7 @@ class ManuscriptCheck:
 
     async def _judge_cited(self, cited: Sequence[_SentenceCheck]) -> None:
         asked = [check for check in cited if any(check.passages.values())]
-        made = await self.checker.judged([self._claim(check) for check in asked])
+        made = await self.checker.judge_claims([self._claim(check) for check in asked])
         for check, claim in zip(asked, made, strict=True):
             check.claim = claim
         if self.checker.judge is None:
@@ -273,7 +273,9 @@ class ManuscriptCheck:
         ]
         cited = [f"{name} {markers}".strip() for name, markers in zip(names, check.markers(ids), strict=True)]
         before = needed_context(check.text, check.sentence.before)
-        return JudgedClaim(CitedClaim(self.manuscript.marked(check.sentence, cited), sources, before), tuple(chosen))
+        return JudgedClaim(
+            CitedClaim(self.manuscript.with_markers(check.sentence, cited), sources, before), tuple(chosen)
+        )
 
     async def _suspect_key(self, check: _SentenceCheck) -> None:
         """Without a judge: note other papers that are much nearer to a sentence than those that it cites."""
@@ -303,7 +305,7 @@ class ManuscriptCheck:
             self.checker.elsewhere(*item, check.papers) for item, check in zip(given, checks, strict=True)
         )
         claims = [self.checker.claim(*item, passages) for item, passages in zip(given, found, strict=True)]
-        for check, claim in zip(checks, await self.checker.judged(claims), strict=True):
+        for check, claim in zip(checks, await self.checker.judge_claims(claims), strict=True):
             check.elsewhere = elsewhere_records(claim)
 
     async def _check_uncited(self, checks: Sequence[_SentenceCheck]) -> None:
@@ -378,7 +380,7 @@ class ManuscriptCheck:
                 if found and key in papers
             ]
             markers = check.markers({key: f"[{name}]" for key, name in ids.items()})
-            marked = self.manuscript.marked(check.sentence, markers)
+            marked = self.manuscript.with_markers(check.sentence, markers)
             same = said is not None and said.share >= SAME_WORDS
             may_be_own = check.works and self.experiment is None and not same and FIRST_PERSON.search(shown)
             found = number_faults(marked, near, whole, self.experiment, said)

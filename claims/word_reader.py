@@ -139,7 +139,7 @@ class WordText:
         elif local == "tag" and self._controls:
             # Mendeley Cite keeps a citation in the tag of a content control.
             tag = attributes.get("w:val", "")
-            if tag.startswith(_MENDELEY) and (works := _csl_works(_decoded(tag.rpartition("_")[2]))):
+            if tag.startswith(_MENDELEY) and (works := _csl_works(_decode(tag.rpartition("_")[2]))):
                 self._write(works)
                 self._controls[-1] = "written"
         elif local == "bookmarkStart":
@@ -159,7 +159,7 @@ class WordText:
                 self.runs.append(WordRun(self.paragraphs, self._run_text, self._length, self._run_start, last))
         elif local in ("t", "instrText", "delText", "fldData"):
             if local == "fldData" and self._fields:
-                self._fields[-1].instruction += _decoded("".join(self._data))
+                self._fields[-1].instruction += _decode("".join(self._data))
             self._text_kind = ""
             self._data.clear()
         elif local == "fldSimple":
@@ -285,7 +285,7 @@ def _listed_paper(title: str, authors: tuple[str, ...], families: tuple[str, ...
     return Paper(key, " ".join(title.split()), authors, number, doi=doi, family_names=families)
 
 
-def _decoded(data: str) -> str:
+def _decode(data: str) -> str:
     try:
         return base64.b64decode("".join(data.split()) + "==").decode("utf-8", "replace")
     except (binascii.Error, ValueError):

@@ -244,7 +244,7 @@ def read_bibliography(path: Path) -> Bibliography:
             sandboxed(parse_bibliography, _LIMITS, text, str(path), warnings)
         )
     except SandboxError as error:
-        raise InputError(f"{path}: cannot be read: reading it {error}.", help="Give it in parts.") from None
+        raise InputError(f"{path}: cannot be read (the parser {error}).", help="Give it in parts.") from None
     except FileRefusedError as error:
         raise InputError(str(error)) from None
 

@@ -137,7 +137,7 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
             markdown = kind == ".md"
             document = _without_references(EditedDocument(with_notes(source))) if markdown else read_latex(source)
             return replace(document, mark=found[-1] if found else "")
-        read = sandboxed(_simplified, _LIMITS, str(path), kind, reject)
+        read = sandboxed(_simplify, _LIMITS, str(path), kind, reject)
         listed = bool(read.pop("listed"))
         text = _BOLD_NUMBER.sub(r"\1 \2", _RAISED.sub(r"\1", _as_markdown(read.pop("content"), kind[1:])))
         if kind == ".odt":  # pandoc takes every formula for a displayed one
@@ -222,8 +222,8 @@ def with_notes(markdown: str) -> str:
     return _NOTED.sub(note, left)
 
 
-def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
-    """The document with placeholders for its citations and without tracked changes, and what was found in it."""
+def _simplify(name: str, kind: str, reject: bool) -> dict[str, Any]:
+    """Put placeholders for citations and resolve tracked changes; returns the document and what was found in it."""
     with open_office(Path(name), kind) as archive:
         found, parts, listed = EditedDocument(""), dict[str, bytes](), False
         for part in (MAIN_PARTS[kind], *(("word/footnotes.xml", "word/endnotes.xml") if kind == ".docx" else ())):
@@ -233,13 +233,13 @@ def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
                 if not re.fullmatch(rb"ns\d+", prefix):
                     ElementTree.register_namespace(prefix.decode(), address.decode())
             listed |= _LIST.search(source.decode("utf-8", "replace")) is not None
-            root = _parsed(source)
+            root = _parse(source)
             (_simplify_word if kind == ".docx" else _simplify_writer)(root, found, reject)
             parts[part] = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
         if styles := read_part(archive, "word/styles.xml"):  # pandoc would put the caption of a table behind it
             parts["word/styles.xml"] = _CAPTION_STYLE.sub(rb"\1Own caption", styles)
         comments = read_part(archive, "word/comments.xml") if kind == ".docx" else b""
-        for comment in _parsed(comments).iter(_W + "comment") if comments else ():
+        for comment in _parse(comments).iter(_W + "comment") if comments else ():
             lines = ("".join(one.text or " " for one in line.iter() if one.tag in _SAID) for line in comment)
             said = " ".join(" ".join(lines).split())
             _comment(comment.get(_W + "author", ""), said, found)
@@ -260,7 +260,7 @@ def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
     return {**values, "listed": listed, "content": content.getvalue()}
 
 
-def _parsed(xml: bytes) -> Element:
+def _parse(xml: bytes) -> Element:
     try:
         return ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:
@@ -298,7 +298,7 @@ def _simplify_word(root: Element, found: EditedDocument, reject: bool) -> None:
     for run in [one for one in root.iter() if one.tag in (_W + "r", _W + "fldSimple")]:
         if run.tag == _W + "fldSimple":
             if _CITATION.search(code := run.get(_W + "instr", "")):
-                _hold(code, [_Slot(text, "text") for text in run.iter(_W + "t")], found)
+                _put_placeholder(code, [_Slot(text, "text") for text in run.iter(_W + "t")], found)
             continue
         for item in run:
             if item.tag == _W + "fldChar":
@@ -311,7 +311,7 @@ def _simplify_word(root: Element, found: EditedDocument, reject: bool) -> None:
                     closed = opened.pop()
                     if _CITATION.search(closed.code):
                         texts = closed.texts or [_Slot(ElementTree.SubElement(run, _W + "t"), "text")]
-                        _hold(closed.code, texts, found)
+                        _put_placeholder(closed.code, texts, found)
                     elif _LIST.search(closed.code):
                         for text in closed.texts:
                             text.text = ""
@@ -327,8 +327,8 @@ def _comment(author: str, said: str, found: EditedDocument) -> None:
         found.comments.append({"author": author, "text": said})
 
 
-def _hold(code: str, texts: list[_Slot], found: EditedDocument) -> None:
-    """Put a placeholder for a citation in place of what it shows, and behind it words that a person added to that."""
+def _put_placeholder(code: str, texts: list[_Slot], found: EditedDocument) -> None:
+    """Replace what a citation shows by a placeholder, followed by any words that a person added."""
     try:
         citation = json.JSONDecoder().raw_decode(code[code.index("{") :])[0]
         items = [item for item in citation.get("citationItems", ()) if isinstance(item, dict)]
@@ -412,7 +412,7 @@ def _simplify_writer(root: Element, found: EditedDocument, reject: bool) -> None
         elif element.tag == _TEXT + "reference-mark-end" and name in inside:
             shown = inside.pop(name) or [_Slot(element, "tail")]
             if not (inserted and reject):
-                _hold(name, shown, found)
+                _put_placeholder(name, shown, found)
 
 
 def _paragraphs(removal: Element) -> Iterator[Element]:

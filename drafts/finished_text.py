@@ -125,7 +125,7 @@ def finish_text(
 def _check_text(
     text: str, check: Callable[[str], list[Finding]], *, strict: bool, kind: str
 ) -> tuple[str, list[Finding], list[MarkedSentence]]:
-    """Check the text; with `strict`, leave out sentences until none fails, since one left out may break another."""
+    """Check the text; with `strict`, leave out failing sentences until none is left: each removal may break another."""
     out: list[MarkedSentence] = []
     while True:
         found = check(text)

@@ -126,7 +126,7 @@ def page_references(papers: Sequence[Paper], numbering: Sequence[str], style: Ci
 
 
 def page_record(page: RenderedPage, references: References | None = None) -> dict[str, Any]:
-    """The record of a section or an answer, with the `references` of its paper if it is of one; blocks.
+    """The record of a section or an answer, with the `references` of the paper that the section is part of; blocks.
 
     `markdown` and `bibliography` are the contents of the accompanying files, so that the record stays complete if a
     paper is removed from the library; other formats are made from `manuscript`, and `report` holds further data for the
@@ -291,10 +291,10 @@ def paper_record(
         "citations": [citation for record in sections for citation in record["citations"]],
         "evidence": [dict(item) for item in evidence],
         "references": [reference.as_dict() for reference in references.entries],
-        "findings": _moved(sections, shifts, "findings"),
-        "numbers": _moved(sections, shifts, "numbers"),
+        "findings": _shift_records(sections, shifts, "findings"),
+        "numbers": _shift_records(sections, shifts, "numbers"),
         "left_out": [{**item, "section": record["section"]} for record in sections for item in record["left_out"]],
-        "own_citations": _moved(sections, shifts, "own_citations"),
+        "own_citations": _shift_records(sections, shifts, "own_citations"),
         "figures": shown,
         "warnings": warnings,
         "suspicious": [flag for place, flag in enumerate(flags) if flag not in flags[:place]],
@@ -305,7 +305,7 @@ def paper_record(
         "bibliography": bibliography(papers),
         "manuscript": "\n".join(record["manuscript"] for record in sections if record["text"]),
         "report": {
-            "places": _moved(sections, shifts, "places"),
+            "places": _shift_records(sections, shifts, "places"),
             "notes": [*notes, *references.warnings],
             "notice": notice,
         },
@@ -328,8 +328,8 @@ def _join_sections(sections: Sequence[Mapping[str, Any]]) -> tuple[str, list[int
     return text, shifts
 
 
-def _moved(sections: Sequence[Mapping[str, Any]], shifts: Sequence[int], name: str) -> list[dict[str, Any]]:
-    """These records of all sections, with their spans in the paper's text; one about a heading has no span."""
+def _shift_records(sections: Sequence[Mapping[str, Any]], shifts: Sequence[int], name: str) -> list[dict[str, Any]]:
+    """The records `name` of all sections, their spans moved to the paper's text; one about a heading has no span."""
     found: list[dict[str, Any]] = []
     for record, shift in zip(sections, shifts, strict=True):
         for item in record["report"][name] if name == "places" else record[name]:
@@ -342,7 +342,7 @@ def _moved(sections: Sequence[Mapping[str, Any]], shifts: Sequence[int], name: s
 
 
 def _warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Each warning once, with the sections that raised it."""
+    """The warnings without duplicates, each with the sections that raised it."""
     raised: dict[str, list[str]] = {}
     for record in sections:
         for warning in record["warnings"]:
@@ -413,7 +413,7 @@ def all_unreadable(coverage: Coverage) -> bool:
 
 
 def coverage_line(coverage: Coverage) -> str:
-    """The coverage on one line, that of an answer with its papers."""
+    """The coverage on one line; for an answer, with the number of papers."""
     passages, sentences, papers = coverage["passages"], coverage["sentences"], coverage.get("papers")
     screened = f"{papers['screened']} screened by their cards, " if papers and papers["screened"] else ""
     of_papers = f"Papers: {screened}{papers['read']} read, {papers['cited']} cited. " if papers else ""

@@ -37,7 +37,7 @@ class AnswerError(InputError):
 
 
 class QuestionField(TypedDict):
-    """A field of a question; with `several` it has an entry a line."""
+    """A field of a question; with `several` it has one entry per line."""
 
     name: str
     label: str
@@ -98,7 +98,7 @@ def form_field(name: str, label: str, value: str = "", *, several: bool = False)
 def make_question(
     ask: Ask, summary: str, lines: Sequence[str], fields: list[QuestionField], section: str = "", free_text: str = ""
 ) -> dict[str, Any]:
-    """The value of an interrupt; `lines` say what it is about. Only a budget may be left as it is."""
+    """Build the value of an interrupt; `lines` say what it is about. Only a budget question may be ignored."""
     answers = ["accept", "edit", *(["ignore"] if ask == "budget" else [])]
     about = "\n".join(lines).strip()
     asked = {"ask": ask, "section": section, "summary": summary, "about": about}
@@ -122,7 +122,7 @@ def make_question(
 
 
 def budget_question(flag: str, message: str, enough: float) -> dict[str, Any]:
-    """Whether the limit of the option `flag` is raised, to `enough` as proposed; ignoring it pauses the run."""
+    """Ask whether to raise the limit of the option `flag`, proposing `enough`; ignoring the question pauses the run."""
     fields = [form_field(flag.removeprefix("--").replace("-", "_"), "The new limit", f"{enough:.10g}")]
     return make_question("budget", message, ["Accept to raise the limit, or edit it; ignore this to pause."], fields)
 
@@ -154,9 +154,11 @@ def read_answer(detail: QuestionDetail, given: object) -> PersonAnswer:
 
 
 def _changed_fields(detail: QuestionDetail, args: object) -> dict[str, str]:
-    """The fields whose values differ from what was shown; a list is an entry a line."""
+    """The fields whose values differ from what was shown; a list has one entry per line."""
     if not isinstance(args, Mapping):
-        raise AnswerError("answer: an edit has no fields.", help='Give them as args: {"type": "edit", "args": {...}}.')
+        raise AnswerError(
+            "answer: the edit lacks its fields.", help='Give them as args: {"type": "edit", "args": {...}}.'
+        )
     shown = {item["name"]: item["value"] for item in detail["fields"]}
     fields: dict[str, str] = {}
     for name, value in args.items():
@@ -167,7 +169,7 @@ def _changed_fields(detail: QuestionDetail, args: object) -> dict[str, str]:
             raise AnswerError(f"answer: field {name}: expected a text or a list of texts, got {value!r:.60}.")
         text = "\n".join(str(entry) for entry in entries if entry is not None).strip()
         if len(text) > _MOST_TEXT:
-            raise AnswerError(f"answer: field {name}: is longer than {_MOST_TEXT:,} characters.")
+            raise AnswerError(f"answer: field {name} is longer than {_MOST_TEXT:,} characters.")
         if text != shown[name].strip():
             fields[name] = text
     return fields

@@ -206,7 +206,7 @@ def carry_verdicts(
 
 
 def map_findings(text: str, judged: str, findings: Sequence[Finding]) -> list[FindingRecord]:
-    """Findings of the judged text with their spans mapped to the draft, which still contains foreign citations."""
+    """Findings of the judged text with their spans mapped to the draft, which still contains invented citations."""
     if text == judged:
         return [finding.as_dict() for finding in findings]
     drafted, seen = sentences(text), sentences(judged)

@@ -1,4 +1,4 @@
-"""A draft with the context from its run: the state records, the value from which texts are made, and its sources.
+"""A draft with its context from the run: the state records, the sources, and the value from which texts are made.
 
 Texts behind evidence are found in the library even if a paper was edited after it was read. A writer is shown the
 sentences that carry a finding. What only their context says (a country, a cell type, what "it" means) is in the window
@@ -137,7 +137,7 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
     for item in evidence:
         chunk = by_id.get(item.chunk_id)
         if chunk is None or text_hash(chunk.text) != item.chunk_hash:
-            chunk = _relocated(library, item)
+            chunk = _relocate_chunk(library, item)
         if chunk is None:
             lost.append(f"Source changed: the text of {item.id} is no longer in {item.key}, so it is left out.")
             continue
@@ -148,7 +148,7 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
     return sources, lost
 
 
-def _relocated(library: Library, item: Evidence) -> Chunk | None:
+def _relocate_chunk(library: Library, item: Evidence) -> Chunk | None:
     try:
         chunks = library.paper_chunks(item.key)
     except InputError:

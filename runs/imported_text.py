@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from typing_extensions import TypedDict
 
-from ..citations.checks.findings import shown
+from ..citations.checks.findings import shorten_words
 from ..citations.checks.number_parsing import claimed_numbers, given_numbers
 from ..citations.citation_styles import show_group
 from ..citations.cited_works import WorkIndex, find_author_year_works, parse_keys
@@ -130,7 +130,7 @@ def new_numbers(sentences: Iterable[ImportedSentence]) -> list[str]:
         text, known = sentence["text"], {number.value for number in given_numbers(sentence["was"])}
         numbers = claimed_numbers(text, small_counts=True) if sentence["was"] else ()
         if added := [text[number.start : number.end] for number in numbers if number.value not in known]:
-            found.append(f"{', '.join(added)} ({shown(text)})")
+            found.append(f"{', '.join(added)} ({shorten_words(text)})")
     return found
 
 

@@ -141,7 +141,7 @@ def _ends_sentence(passage: str, begin: int, cut: int) -> bool:
 
 
 def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without surrounding whitespace; empty if there is nothing else in it."""
+    """The span without surrounding whitespace; empty if it contains only whitespace."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
@@ -152,7 +152,7 @@ def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
 def replace_spans(
     text: str, edits: Iterable[tuple[int, int, str]], kept: Callable[[str], str] = lambda words: words
 ) -> str:
-    """The text with other words at these spans, which are in order and disjoint, and `kept` applied to all the rest."""
+    """Replace the words at these ordered, disjoint spans, and apply `kept` to the rest of the text."""
     pieces: list[str] = []
     done = 0
     for start, end, words in edits:

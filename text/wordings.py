@@ -1,8 +1,8 @@
-"""What wordings tell: the subject of a question; of a statement its results, their direction, and if it weighs sources.
+"""Reads wordings: the subject of a question; the results of a statement, their direction, whether it weighs sources.
 
 A pronoun in the next question refers to the subject. No part-of-speech tagger is used: questions have few forms, and
 the words that end a subject (an auxiliary, a common verb, a participle) are a closed list; if none occurs, the whole
-remainder is the subject. A statement that matches none of the bounded patterns tells nothing of the kind.
+remainder is the subject. A statement that matches none of the bounded patterns is taken to say nothing about results.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _end_of_subject(lowered: list[str], start: int, *, passive: bool) -> int:
 
 
 def subject_words(feedback: str) -> str:
-    """The subject words of feedback: the last two of "say more about node degree", none of "shorter, please"."""
+    """The words of feedback that name a subject: "node degree" in "say more about node degree", none in "shorter"."""
     subject_like = [word for word in split_words(feedback) if not is_stop(word) and not is_generic(word.form)]
     own = [word.surface for word in subject_like if not is_verb(word.surface.lower())]
     return " ".join(word for word in own if word.lower() not in _OF_FORM)
@@ -152,7 +152,7 @@ _OUTCOME_REACH: Final = 45  # characters on either side of what rose, fell or di
 
 
 def outcome_words(text: str) -> set[str]:
-    """The telling words next to what a statement says rose, fell or did not differ; empty if it says none."""
+    """The telling words next to what a statement says rose, fell or did not differ; empty if nothing did."""
     text = text[:_EXAMINED]
     pattern = {"none": _NONE, "up": _UP, "down": _DOWN}.get(direction(text))
     match = pattern.search(text) if pattern else None

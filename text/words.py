@@ -25,7 +25,7 @@ def one_line(text: str) -> str:
 
 
 def close_gaps(text: str) -> str:
-    """`text` on one line, without spaces before punctuation, such as a citation that was taken out leaves."""
+    """`text` on one line, without spaces before punctuation, which a removed citation leaves behind."""
     return re.sub(r" ([.,;:!?])", r"\1", one_line(text))
 
 
@@ -85,7 +85,7 @@ def read_words(name: str) -> frozenset[str]:
 
 @lru_cache(maxsize=16)
 def read_rules(module: str, name: str) -> dict[str, Any]:
-    """The rules in the TOML file `name` beside a module; its `parts` say what `<<part>>` in a pattern stands for."""
+    """The rules in the TOML file `name` beside a module, with each `<<part>>` of a pattern replaced from `parts`."""
     import tomllib  # lazily: some commands read no rules
 
     rules = tomllib.loads(Path(module).with_name(f"{name}.toml").read_text(encoding="utf-8"))
@@ -96,7 +96,7 @@ def read_rules(module: str, name: str) -> dict[str, Any]:
 
 
 def one_of(patterns: Iterable[str], flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
-    """One pattern that matches whatever one of these does."""
+    """Join patterns into one that matches wherever any of them does."""
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), flags)
 
 

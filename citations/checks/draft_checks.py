@@ -1,6 +1,6 @@
 """Runs all checks on a draft, and replaces invalid citations that repair did not fix.
 
-After `replace_invalid_citations` no foreign citation and no unknown marker is left: each is replaced by
+After `replace_invalid_citations` no invented citation and no unknown marker is left: each is replaced by
 `[citation needed]` and reported, so that neither an invented source nor a bare claim reaches the reader. Verbatim
 quotations stay as they are, with the citations that the quoted paper makes in them.
 """
@@ -21,7 +21,7 @@ from ..citation_patterns import NamedSource
 from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentence_at, verbatim_spans
 from .citation_coverage import balance_findings, other_side_findings, uncited_sentences, unsupported_findings
 from .fabricated_citations import NEEDED, FabricatedCitation, find_fabricated
-from .findings import SHOWN, Finding, shown
+from .findings import SHOWN, Finding, shorten_words
 from .number_tracing import number_findings
 from .preferences import preference_findings
 from .repetition import copied_findings, repeated_findings
@@ -73,7 +73,7 @@ def check_draft(
     said_of = SpanSet([*((fault.start, fault.end) for fault in faults), *headings])
     placed = [_finding(text, fault) for fault in faults]
     placed += _bare_markers(text, sources, own_words)
-    # Problems inside a foreign citation are reported once, as the citation.
+    # Problems inside an invented citation are reported once, as the citation.
     placed += [
         finding
         for finding in number_findings(text, sources, experiment, given=given)
@@ -102,7 +102,7 @@ def replace_invalid_citations(
     known_keys: Collection[str] = (),
     word_for_word: bool = True,
 ) -> tuple[str, tuple[Finding, ...]]:
-    """Replace unknown markers and foreign citations by `[citation needed]`; returns the draft and the findings.
+    """Replace unknown markers and invented citations by `[citation needed]`; returns the draft and the findings.
 
     Known markers and words that are not a citation stay; so do the user's own citations, with `word_for_word` only in
     the user's own sentences. Spans of the findings refer to the text of the round in which they were found; their
@@ -135,7 +135,7 @@ def replace_invalid_citations(
 def _faults(
     text: str, sources: Sequence[Source], experiment_text: str, known_keys: Collection[str], *, word_for_word: bool
 ) -> list[FabricatedCitation]:
-    """Unknown markers and foreign citations outside verbatim quotations, in order, without overlap."""
+    """Unknown markers and invented citations outside verbatim quotations, in order, without overlap."""
     keys = {source.paper.key for source in sources} | set(known_keys)
     named = {source.evidence.id: NamedSource.of(source.paper, source.shown) for source in sources}
 
@@ -209,7 +209,7 @@ def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) ->
 
 
 def _finding(text: str, fault: FabricatedCitation) -> Finding:
-    words = shown(text[fault.start : fault.end])
+    words = shorten_words(text[fault.start : fault.end])
     span = (fault.start, fault.end)
     if fault.kind == "marker":
         return Finding("unknown-marker", f"{words} refers to no evidence that was found.", span)

@@ -84,8 +84,8 @@ class Finding:
 
     @classmethod
     def about(cls, sentence: CitedSentence, rule: Rule, said: str, ids: tuple[str, ...] = ()) -> Finding:
-        """A finding about a sentence: its words, and what is `said` of them."""
-        return cls(rule, f'"{shown(sentence.text)}" {said}', (sentence.start, sentence.end), ids)
+        """A finding about a sentence: a message that quotes the sentence and continues with `said`."""
+        return cls(rule, f'"{shorten_words(sentence.text)}" {said}', (sentence.start, sentence.end), ids)
 
     @property
     def severity(self) -> Severity:
@@ -111,23 +111,20 @@ _REPEATED: Final = re.compile(r"(\([^()\s]+\))(?: ?\1)+")
 
 
 def for_reader(message: str, evidence: Mapping[str, Evidence]) -> str:
-    """A text for readers, its markers replaced: by `(key)` within quoted words, elsewhere by `key, page 4`.
-
-    Several passages of one paper behind quoted words are one `(key)`.
-    """
+    """Replace the markers of a message: in quoted words by `(key)`, repeated keys once; elsewhere by `key, page 4`."""
     quoted, mark, said = message.rpartition('" ')
 
-    def cited(match: re.Match[str]) -> str:
+    def key_of(match: re.Match[str]) -> str:
         found = evidence.get(match[1])
         return f"({found.key})" if found else match[0]
 
-    def named(match: re.Match[str]) -> str:
+    def place_of(match: re.Match[str]) -> str:
         found = evidence.get(match[1])
         return match[0] if found is None else found.key if found.page is None else f"{found.key}, page {found.page}"
 
-    return _REPEATED.sub(r"\1", MARKER.sub(cited, quoted)) + mark + MARKER.sub(named, said)
+    return _REPEATED.sub(r"\1", MARKER.sub(key_of, quoted)) + mark + MARKER.sub(place_of, said)
 
 
-def shown(words: str) -> str:
-    """Words of a draft shortened to one line for a message."""
+def shorten_words(words: str) -> str:
+    """Shorten the words of a draft to one line for a message."""
     return shorten(as_written(words), SHOWN)

@@ -18,7 +18,7 @@ from ...documents import Chunk, Paper
 from ...documents.figures import PaperFigure
 from ...roles.protocols import Source
 from ...text.words import read_rules
-from .findings import Finding, shown
+from .findings import Finding, shorten_words
 from .unicode_folding import fold
 
 _WORDINGS: Final = read_rules(__file__, "injection_rules")
@@ -62,7 +62,7 @@ def find_suspicions(text: str) -> tuple[Suspicion, ...]:
 
 
 def _orders(text: str, offset: int, where: str) -> Iterator[Suspicion]:
-    """Instructions in a text, ignoring its markup; spans are shifted by `offset`, where the text starts."""
+    """Find instructions in a text, ignoring markup; `offset`, where the text starts, is added to the spans."""
     view = fold(text)
     for why, rules in _RULES:
         for rule in rules:
@@ -133,11 +133,12 @@ def flag_findings(flags: Sequence[Flag]) -> list[Finding]:
         marked = f"{first.evidence_id}, " if first.evidence_id else ""
         place = f"{marked}chunk {first.chunk_id}" if first.chunk_id else "the paper's data"
         # Invisible characters are shown as code points.
-        letters = (one if one.isprintable() or one.isspace() else f"<{ord(one):x}>" for one in first.text)
+        letters = "".join(one if one.isprintable() or one.isspace() else f"<{ord(one):x}>" for one in first.text)
         more = f" ({len(others) + 1} places)" if others else ""
         message = (
-            f'The {first.where} of {shown(first.key)} ({place}) {first.why}: "{shown("".join(letters))}"{more}. It was '
-            "read as data and not obeyed; look at this paper before you rely on it."
+            f"The {first.where} of {shorten_words(first.key)} ({place}) {first.why}: "
+            f'"{shorten_words(letters)}"{more}. It was read as data and not obeyed; '
+            "look at this paper before you rely on it."
         )
         found.append(Finding("orders-in-source", message))
     return found

@@ -66,7 +66,7 @@ _ROUGHLY_TIMES = Decimal("0.5")  # twofold may be 1.75 to 2.25
 _LARGEST_COUNT = 12
 
 
-def words(text: str) -> Iterator[Number]:
+def spelt_numbers(text: str) -> Iterator[Number]:
     """Numbers in words: "twelve", "twenty-five", "one hundred and four"."""
     done = 0
     for match in _WORDED["word"].finditer(text):
@@ -154,7 +154,7 @@ _LONGEST = 40  # digits; longer numbers are not measurements
 def claimed_numbers(text: str, *, small_counts: bool = False) -> list[Number]:
     """The numbers that count or measure, in order; with `small_counts`, also those in words of cited sentences."""
     text = _DIGITS["raised_point"].sub(r"\1.", text)  # keeps the length
-    found = [number for number in _unnamed(text) if not _is_year(text, number)]
+    found = [number for number in _unlabelled(text) if not _is_year(text, number)]
     # Sentences are split only if the text has markers.
     spans = sentence_spans(text) if MARKER.search(text) else []
     cited = SpanSet(span for span in spans if MARKER.search(text, *span))
@@ -163,7 +163,7 @@ def claimed_numbers(text: str, *, small_counts: bool = False) -> list[Number]:
     found += of_sources
     found += [
         number
-        for number in words(text)
+        for number in spelt_numbers(text)
         if not shared.holds(number.start)
         and counts(text, number)
         and (small_counts or measures(text, number) or not cited.holds(number.start))
@@ -179,7 +179,7 @@ def claimed_numbers(text: str, *, small_counts: bool = False) -> list[Number]:
 def given_numbers(text: str) -> tuple[Number, ...]:
     """The numbers of a source or an experiment that a draft may repeat, including years and parts joined by `_`."""
     text = _DIGITS["raised_point"].sub(r"\1.", text.replace("_", " "))
-    found = list(_unnamed(text))
+    found = list(_unlabelled(text))
     # "10 000" is one number or two.
     found += [
         Number(*match.span(), *_value(match[0], 0))
@@ -194,7 +194,7 @@ def given_numbers(text: str) -> tuple[Number, ...]:
         for number in found
         if _DIGITS["millions"].match(text, number.end)
     ]
-    found += [*words(text), *_ratios(text), *shares(text)]
+    found += [*spelt_numbers(text), *_ratios(text), *shares(text)]
     ordered = sorted(found, key=lambda number: (number.start, -number.end))
     return tuple(_with_signs(text, _sharing_percent(text, ordered)))
 
@@ -205,7 +205,7 @@ def pointed_thousands(text: str, number: Number) -> Number | None:
     return replace(number, value=number.value * 1000, unit=Decimal(1)) if pointed else None
 
 
-def _unnamed(text: str) -> Iterator[Number]:
+def _unlabelled(text: str) -> Iterator[Number]:
     named = SpanSet(
         match.span() for pattern in (_LABELLED, _NAMED, _DIGITS["numbering"]) for match in pattern.finditer(text)
     )
@@ -288,7 +288,7 @@ _SIGNS: dict[str, Literal["=", "<", ">"]] = {
 
 
 def _with_signs(text: str, numbers: list[Number]) -> list[Number]:
-    """The numbers with the relation sign before each, where there is one; the end of a tag is none."""
+    """Set the relation sign before each number, if there is one; the end of a tag does not count."""
     for place, number in enumerate(numbers):
         sign = _DIGITS["sign"].search(text, max(0, number.start - 6), number.start)
         if sign and not (sign[1] == ">" and _DIGITS["tag"].search(text, max(0, sign.start() - 24), sign.start())):

@@ -19,7 +19,7 @@ from ...experiment import Experiment
 from ...roles.protocols import PassageSentence, Source
 from ...text.words import STOP_WORDS, stem
 from ..markers import sentence_at
-from .findings import Finding, shown
+from .findings import Finding, shorten_words
 from .number_parsing import GAP, Number, Scale, claimed_numbers, given_numbers, pointed_thousands
 
 How = Literal["equal", "rounded", "qualified", "repeated"]
@@ -106,7 +106,7 @@ def number_findings(
             said = f"is neither in the {given} nor in a source that the sentence cites."
             if trace.elsewhere:
                 said = f"comes from {trace.elsewhere}, which the sentence does not cite."
-            around = shown(text[max(0, trace.start - 40) : trace.end + 25])
+            around = shorten_words(text[max(0, trace.start - 40) : trace.end + 25])
             message = f'The number {text[trace.start : trace.end]} ("{around}") {said}'
             ids = tuple(filter(None, [trace.elsewhere]))
             found.append(Finding("number-not-found", message, (trace.start, trace.end), ids))
@@ -123,7 +123,7 @@ class _Given:
     @property
     def words(self) -> str:
         if isinstance(self.context, str):
-            return shown(self.context)
+            return shorten_words(self.context)
         text, start, end = self.context
         begin, close = max(0, start - _AROUND), min(len(text), end + _AROUND)
         before = text[begin:start].partition(" ")[2] if begin else text[:start]
@@ -149,8 +149,8 @@ class _Index:
         self._given = [(given[index], index) for index in order]
         self._sizes = [abs(float(item.number.value)) for item, _ in self._given]
 
-    def paths(self, claim: Number) -> int:
-        """How many fields contain the number that matches a claim."""
+    def count_fields(self, claim: Number) -> int:
+        """The number of experiment fields that contain the number matching a claim."""
         found = self.find(claim)
         return len(self._paths[abs(found[0].number.value)]) if found else 0
 
@@ -213,7 +213,7 @@ def _trace(
             given, how = found
             passages = sum(source.find(number) is not None for source in sources.values())
             trace = NumberTrace(number.start, number.end, given.origin, how, words=given.words)
-            return replace(trace, passages=passages, fields=own.paths(number))
+            return replace(trace, passages=passages, fields=own.count_fields(number))
     if said_before is not None:
         return replace(said_before, start=number.start, end=number.end, how="repeated")
     return NumberTrace(number.start, number.end, None)

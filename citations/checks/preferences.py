@@ -55,7 +55,7 @@ def preference_kind(line: str) -> PreferenceKind:
 
 @lru_cache(64)
 def read_preferences(lines: tuple[str, ...]) -> Preferences:
-    """The preferences that the lines state; of two spellings the first counts."""
+    """Read the preferences from lines; if they ask for both spellings, the first counts."""
     banned, terms, spelling, notes = set[str](), list[tuple[str, str]](), "", list[str]()
     for line in lines:
         said = " ".join(line[:LONGEST].replace('"', "").replace("“", "").replace("”", "").split())
@@ -71,7 +71,7 @@ def read_preferences(lines: tuple[str, ...]) -> Preferences:
 
 
 def preference_findings(text: str, lines: Sequence[str]) -> list[Finding]:
-    """A finding for each word of the draft that the author writes otherwise, outside quotations."""
+    """A finding for each word outside quotations that the author prefers to write differently."""
     preferences = read_preferences(tuple(lines))
     found: list[tuple[int, int, str]] = []
     for wanted, unwanted in preferences.terms:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from ...roles.protocols import Source
 from ..markers import MARKER, quoted_spans, sentences
 from .fabricated_citations import NEEDED
-from .findings import Finding, shown
+from .findings import Finding, shorten_words
 from .unicode_folding import fold
 
 LONGEST_RUN = 12
@@ -74,7 +74,9 @@ def copied_findings(text: str, sources: Sequence[Source], own_words: str) -> lis
             words = 1 + sum(word.first for word in stretch[first + 1 : last])
             if words > LONGEST_RUN:
                 start, end = stretch[first].start, stretch[last - 1].end
-                said = f'"{shown(text[start:end])}" repeats {words} words of {identifier} without quotation marks.'
+                said = (
+                    f'"{shorten_words(text[start:end])}" repeats {words} words of {identifier} without quotation marks.'
+                )
                 runs.append(Finding("copied-run", said, (start, end), (identifier,)))
     return runs
 

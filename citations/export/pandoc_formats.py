@@ -147,7 +147,7 @@ def convert(
             items, remarks = {item.pop("id"): item for item in listed}, document.evidence_comments
             style = files["style.csl"]
             fields_of = WordFields(target, items, bibliography, places, style, mark, with_fields, remarks, cited_too)
-            files["section.json"] = json.dumps(fields_of.added(json.loads(made)))
+            files["section.json"] = json.dumps(fields_of.add_to(json.loads(made)))
             made = pandoc(["--from=json", *writer, "--output=-", "section.json"], files)
         if target == "tex":
             latex = made.replace(_WHOLE_PAGE, _ROOM_FOR_CAPTION, 1).decode("utf-8")

@@ -80,7 +80,7 @@ class WordFields:
     comments: bool
     uncited: Sequence[str] = ()
 
-    def added(self, document: Node) -> Node:
+    def add_to(self, document: Node) -> Node:
         """The document with citation fields, bibliography, comments, numbered captions and properties."""
         numbers: list[Node] = []
         waiting = list(self.places)
@@ -99,7 +99,7 @@ class WordFields:
             if node["t"] == "Figure":
                 return [_map(_marked_caption(node), change)]
             if node["t"] == "Str" and _NUMBER.search(node["c"]):
-                return list(_numbered(node["c"], self.target, captions))
+                return list(_number_captions(node["c"], self.target, captions))
             if node["t"] == "Para" and _OWN.match(plain_words(node["c"][:1])):
                 own = {**node, "c": _map(node["c"], change)}
                 return [{"t": "Div", "c": [["", [], [["custom-style", "Table Caption"]]], [own]]}]
@@ -311,7 +311,7 @@ def _marked_caption(figure: Node) -> Node:
     return {**figure, "c": [attributes, [short, [{**caption[0], "c": [marked, *words[3:]]}, *caption[1:]]], body]}
 
 
-def _numbered(text: str, target: str, captions: Counter[str]) -> Iterator[Node]:
+def _number_captions(text: str, target: str, captions: Counter[str]) -> Iterator[Node]:
     """A word with numbers of figures and tables, these as sequence fields in captions, else as cross-references.
 
     `captions` counts those so far; a number that does not continue them is set, so that refreshing changes none.

@@ -225,7 +225,7 @@ _NOTICE = re.compile(
 )
 
 _MOST_AUTHORS = 60
-_LONGEST_ADDRESS = 80  # characters, of several in braces
+_LONGEST_ADDRESS = 80  # characters, also of several addresses in one pair of braces
 _FIRST_LINES = 4  # below the title: names farther down are not authors
 _WORD = r"(?:[^\W\d_a-z][\w'\u2019]*(?:-\w[\w'\u2019]*)*|[^\W\d_a-z]\.(?:-?[^\W\d_a-z]\.)*)"
 _PARTICLE = r"(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|el|al|bin)"

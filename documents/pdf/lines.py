@@ -1,4 +1,4 @@
-"""Joins text runs to lines in reading order, column by column, without running heads and feet and page numbers.
+"""Joins text runs into lines in reading order, column by column, leaving out running heads, feet and page numbers.
 
 The parser finds tables only by their rules. Here a table without rules is at least three rows, close together, of three
 or more cells, two of them numbers, whose cells share columns. The rows above them are its header.

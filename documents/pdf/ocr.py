@@ -152,7 +152,7 @@ def find_ocr(languages: str) -> Ocr:
             "OCR needs tesseract: no 'tesseract' in PATH.",
             help=f"Install it (apt install tesseract-ocr, brew install tesseract), {_OTHERWISE}.",
         )
-    lines = map(str.strip, _printed(program, "--list-langs").splitlines())
+    lines = map(str.strip, _run_tesseract(program, "--list-langs").splitlines())
     known = [line for line in lines if re.fullmatch(r"[\w/]+", line)]
     missing = [name for name in languages.split("+") if name not in known]
     if missing:
@@ -165,10 +165,10 @@ def find_ocr(languages: str) -> Ocr:
 
 def tesseract_version(program: str) -> str:
     """The program's version line, such as "tesseract 5.3.0"; raises `InputError` if it does not start."""
-    return (_printed(program, "--version").splitlines() or ["tesseract"])[0].strip()
+    return (_run_tesseract(program, "--version").splitlines() or ["tesseract"])[0].strip()
 
 
-def _printed(program: str, option: str) -> str:
+def _run_tesseract(program: str, option: str) -> str:
     try:
         done = run([str(Path(program).absolute()), option], seconds=_SECONDS)
     except (OutOfTimeError, OSError):
@@ -210,19 +210,20 @@ def read_hocr(text: str) -> tuple[Page, float]:
         root = ElementTree.fromstring(text)
         sheet = next(node for node in root.iter() if node.get("class") == "ocr_page")
         _, _, width, height = _box(sheet)
-        points = 72 / int(_found(_SCANNED_AT, sheet, "300"))
+        points = 72 / int(_read_title(_SCANNED_AT, sheet, "300"))
         for paragraph in (node for node in sheet.iter() if node.get("class") == "ocr_par"):
             lines = [node for node in paragraph if node.get("class") in _LINES]
             for place, line in enumerate(lines):
                 words = [
                     (text, _box(word))
                     for word in line
-                    if (text := "".join(word.itertext()).strip()) and int(_found(_SURE, word, "100")) >= _LEAST_SURE
+                    if (text := "".join(word.itertext()).strip())
+                    and int(_read_title(_SURE, word, "100")) >= _LEAST_SURE
                 ]
-                slope, count = float(_found(_SLOPE, line, "0")), len(words)
-                turned += [float(_found(_TURNED, line, "0"))] * count
+                slope, count = float(_read_title(_SLOPE, line, "0")), len(words)
+                turned += [float(_read_title(_TURNED, line, "0"))] * count
                 slopes += [slope] * count if count >= _WORDS_ENOUGH else []
-                runs += _runs(words, float(_found(_SIZE, line, "0")) * points, height, points, opens=place == 0)
+                runs += _runs(words, float(_read_title(_SIZE, line, "0")) * points, height, points, opens=place == 0)
     except (ElementTree.ParseError, StopIteration, ValueError, ZeroDivisionError, RecursionError) as error:
         raise FileRefusedError("tesseract printed something other than hOCR") from error
     # Quarter turns make the page upright; else whatever levels its lines.
@@ -232,7 +233,7 @@ def read_hocr(text: str) -> tuple[Page, float]:
     return Page(width * points, height * points, tuple(runs), (), 0), turn
 
 
-def _found(pattern: re.Pattern[str], node: ElementTree.Element, otherwise: str) -> str:
+def _read_title(pattern: re.Pattern[str], node: ElementTree.Element, otherwise: str) -> str:
     match = pattern.search(node.get("title", ""))
     return match.group(1) if match else otherwise
 

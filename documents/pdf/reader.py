@@ -256,7 +256,7 @@ def structure(lines: Sequence[Line], page_count: int) -> PdfText:
 
 
 def is_scale(piece: Piece) -> bool:
-    """Whether it is the scale of a figure's axis: numbers, with single letters at most."""
+    """Whether a text is the scale of a figure's axis: numbers, and at most single letters."""
     rest = [word for word in piece.text.split() if not _NUMBER.fullmatch(word)]
     several = len(piece.text.split()) - len(rest) > 1
     return several and not (piece.table or piece.code) and all(len(word) == 1 and word.isalpha() for word in rest)

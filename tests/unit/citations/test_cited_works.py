@@ -52,4 +52,4 @@ def test_names_that_fit_two_papers_name_none() -> None:
     twins = [Paper("a", "", ("Ada Smith",), 2020), Paper("b", "", ("Zoe Smith",), 2020)]
     (mark,) = find_marks("Looms scale (Smith 2020).")
     assert WorkIndex(twins).key_of(mark.works[0]) == ""
-    assert WorkIndex(twins).named(mark.works[0]) == ["a", "b"]
+    assert WorkIndex(twins).find_papers(mark.works[0]) == ["a", "b"]
