@@ -16,7 +16,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from ..citations.checks.citation_coverage import reports_others_work
-from ..citations.markers import MARKER
+from ..citations.markers import MARKER, marker_ids
 from ..documents.categories import standard_section
 from ..documents.types import Category
 from ..models.concurrency import gather_all
@@ -25,6 +25,7 @@ from ..models.http.endpoints import hash_key
 from ..models.journal.budget import BudgetReachedError
 from ..models.journal.journal import Journal
 from ..models.journal.records import RunScope
+from ..plurals import join_words
 from ..roles.chat.prompt_format import estimate_tokens
 from ..roles.protocols import CitedClaim, ClaimJudge, PassageSentence, UncitedKind, UncitedSentence, Verdict
 from ..text.words import one_of, read_rules, split_words
@@ -33,6 +34,7 @@ from .claim_records import ClaimLabel, Does, PassageRecord, SourceRecord
 
 _BATCH_TOKENS: Final = 9_500  # of one call's passages
 _BATCH_CLAIMS: Final = 14
+_MARKERS: Final = re.compile(rf"{MARKER.pattern}(?:(?:,? and |[,;] ?)?{MARKER.pattern})*")
 _VERDICTS: Final = TypeAdapter(tuple[Verdict, ...])
 _LABELS: Final[Mapping[str, ClaimLabel]] = {
     "supported": "supported",
@@ -58,12 +60,13 @@ class JudgedClaim:
         return MARKER.sub(lambda marker: f"[{place.get(marker[1], 0)}]", self.cited.sentence)
 
     def name_papers(self, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-        """Replace the markers in the reasons of verdicts by keys of papers."""
+        """Replace the markers in the reasons of verdicts by keys of papers, each once in a list of markers."""
         keys = {source.evidence.id: source.paper.key for source in self.cited.sources}
-        return tuple(
-            replace(verdict, reason=MARKER.sub(lambda marker: keys.get(marker[1], marker[0]), verdict.reason))
-            for verdict in verdicts
-        )
+
+        def list_keys(markers: re.Match[str]) -> str:
+            return join_words([*dict.fromkeys(keys.get(name, f"[{name}]") for name in marker_ids(markers[0]))])
+
+        return tuple(replace(verdict, reason=_MARKERS.sub(list_keys, verdict.reason)) for verdict in verdicts)
 
     @property
     def shown(self) -> dict[PassageSentence | str, int]:

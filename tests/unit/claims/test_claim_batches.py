@@ -9,6 +9,8 @@ import pytest
 
 from citeloom.claims.claim_passages import choose_sentences, given_passages
 from citeloom.claims.claim_verdicts import JudgedClaim, Progress, judge_claims
+from citeloom.claims.detail_checks import whole_source
+from citeloom.documents import Paper
 from citeloom.roles.protocols import CitedClaim, Verdict
 
 WORDS = "Looms scale well in the north. "
@@ -53,3 +55,16 @@ async def test_what_was_answered_but_not_remembered_is_asked_as_before(remembere
     again = Judge()
     await judge_claims(again, claims, memory, Progress())  # type: ignore[arg-type]
     assert again.asked == [batch for number, batch in enumerate(first.asked) if number != remembered]
+
+
+def test_a_reason_names_a_paper_once_for_several_of_its_passages() -> None:
+    papers = [Paper(key, "Looms") for key in ("lee2019", "lee2019", "wu2020")]
+    sources = tuple(whole_source(paper, WORDS, f"E{number}") for number, paper in enumerate(papers, 1))
+    claims = JudgedClaim(CitedClaim("Looms rest [E1][E2][E3].", sources), ())
+    reasons = {
+        "[E1] and [E2] say so, and [E3] not.": "lee2019 say so, and wu2020 not.",
+        "It is in [E1], [E2] and [E3].": "It is in lee2019 and wu2020.",
+        "[E2]: all rest.": "lee2019: all rest.",
+    }
+    named = claims.name_papers([Verdict("supported", reason) for reason in reasons])
+    assert [verdict.reason for verdict in named] == list(reasons.values())
