@@ -290,7 +290,8 @@ def _find_record(file: Path) -> Path:
                 taken, written = f"{command('import')} {quote(str(file))}", f"{command('export')} {quote(run)}"
                 help = f"It is from run {run}: {taken} imports it, {written} --format docx writes it with its record."
         raise InputError(
-            f"{file} is not a result of Citeloom: its record, {file.stem}.json, is not in the same folder.", help=help
+            f"{file}: is not a result of Citeloom, since its record, {file.stem}.json, is not in the same folder.",
+            help=help,
         )
     return record
 

@@ -168,7 +168,7 @@ def server_message(body: str) -> str:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        # Only the start of a page is read, since unclosed tags would take quadratic time.
+        # Only the start of a page is read, since unclosed tags would take quadratic time (bounded: 4,000 characters).
         text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", body[:_START_OF_PAGE], flags=re.S | re.I)
         return one_line(text) or "no message"
     return _error_message(data)

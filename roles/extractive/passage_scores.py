@@ -69,6 +69,7 @@ def quotable_passages(chunk_text: str) -> list[QuotablePassage]:
         if body.startswith("**") and body.endswith("**"):  # a statement in bold
             body = body[2:-2]
             start += 2
+        # bounded: 300 characters
         trailing = _QUOTABLE["trailing_citations"].search(body, max(0, len(body) - _LONGEST_CITATION))
         if trailing:
             body = body[: trailing.start()]

@@ -68,13 +68,15 @@ def _whole_answer(text: str) -> None:
 def _judged(text: str) -> None:
     """A claim formatted for the judge, and an answer about it."""
     claims = [CitedClaim(text, SOURCES[:2], text), CitedClaim(PLAIN, (source(text),), PLAIN)]
-    asked = judges._prepared(claims, judges._TOKENS_AT_ONCE)
+    asked = judges._prepare_claims(claims, judges._TOKENS_AT_ONCE)
     list(judges._lines(asked))
     for item in asked:
         for passage in item.passages.values():
             prompt_format.present_numbered(passage.source, passage.sentences, "passage E1")
     said = {"does": text, "sentences": text}
-    judges._usable({text: {}, "P1": {text: said, "E1": said, "verdict": text, "reason": text}}, asked, judges.DRAFTS)
+    judges._usable_verdicts(
+        {text: {}, "P1": {text: said, "E1": said, "verdict": text, "reason": text}}, asked, judges.DRAFTS
+    )
 
 
 def _verdict(text: str) -> None:

@@ -127,7 +127,7 @@ def _all_at_fault(text: str) -> list[Finding]:
 
 
 def _numbers_in_words(text: str) -> None:
-    for number in [*number_words.words(text), *number_words.shares(text)]:
+    for number in [*number_words.spelt_numbers(text), *number_words.shares(text)]:
         number_words.counts(text, number)
         number_words.measures(text, number)
 

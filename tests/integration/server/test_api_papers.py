@@ -230,7 +230,7 @@ def test_a_bib_matches_by_title_and_keeps_the_key(served: Served) -> None:
 
 def test_a_bib_of_other_papers_says_so(served: Served) -> None:
     result = report(upload(served, ("library.bib", b"@article{nobody, title={On nothing at all}}")))
-    assert result["warnings"] == ["library.bib: none of its entries is of a paper in the library."]
+    assert result["warnings"] == ["library.bib: no entry matches a paper in the library."]
     assert (result["added"], result["updated"]) == ([], [])
 
 

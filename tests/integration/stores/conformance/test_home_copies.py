@@ -81,6 +81,7 @@ async def fill(home: Home, library: Library) -> None:
     acting.reset(nobody)
     backend.conversations().keep("chat-1", 1, "Why?", "Why is it so?", finished_text())
     backend.conversations().label("chat-1", name="Reasons", archived=True)
+    backend.conversations().share("chat-1", ["bo"])
     tables = backend.evidence_tables()
     tables.save("table-1", "Which looms?", {"columns": [], "papers": []})
     cell = StoredCell("ada2020", "", "threads\x00", "v", TableCell("50").as_dict())
