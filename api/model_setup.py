@@ -82,7 +82,9 @@ async def atry_choice(session: Session, choice: ModelChoice) -> None:
 
 async def alist_models(session: Session, choice: ModelChoice) -> list[str]:
     """The chat models that the address of a choice lists with its key; empty if it does not say."""
-    url, key = list(replace(choice, model=EXTRACTIVE).values(session.settings).values())[1:]
+    # With a model, as a stored key is given only to a choice that has one.
+    values = replace(choice, model=EXTRACTIVE).values(session.settings)
+    _, url, key = (values[name] for name in choice.names)
     return list(chat_models(await list_models(url, key)))
 
 

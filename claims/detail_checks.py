@@ -323,8 +323,11 @@ def name_faults(
             continue
         authors = split_authors(match["authors"])
         beside = any(0 <= mark.start - end <= _BESIDE and not mark.narrative for mark in sentence.marks)
-        reported = not words_of or any(NamedSource((), None, said).reports_on(authors, "") for said in words_of)
-        if (not beside and reported) or only_dates(match["authors"], match["others"]):
+        if only_dates(match["authors"], match["others"]):
+            continue
+        if not beside and (
+            not words_of or any(NamedSource((), None, said).reports_on(authors, "") for said in words_of)
+        ):
             continue
         named = [source for source in sources if source.family_names]
         if not named or any(source.is_named(authors, True, matched_year(match)) for source in named):

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from citeloom.api.people import acting
 from citeloom.stores.folder_home import find_home
@@ -105,6 +105,13 @@ def test_an_invited_person_sets_a_password_asks_and_signs_out(
     expect(guest.get_by_role("heading")).to_have_text("This invitation is not valid")
 
 
+def share(page: Page, name: str, reads: bool) -> None:
+    """Let a person read the open conversation, or no longer."""
+    page.get_by_role("button", name="Share").click()
+    page.get_by_role("checkbox", name=name).set_checked(reads)
+    page.get_by_role("form", name="Share").get_by_role("button", name="Save").click()
+
+
 def test_an_answer_is_shared_with_one_person_who_reads_it_and_no_longer_after_that(
     group: ServedProcess, window: Callable[..., BrowserContext], complaints: Complaints
 ) -> None:
@@ -127,9 +134,7 @@ def test_an_answer_is_shared_with_one_person_who_reads_it_and_no_longer_after_th
     brand, item = noor.locator(".brand").bounding_box(), noor.get_by_role("link", name="Library").bounding_box()
     assert brand and item and item["height"] <= 60 and brand["height"] <= 40, "no word of the menu is broken"
 
-    mira.get_by_role("button", name="Share").click()
-    mira.get_by_role("checkbox", name="noor").check()
-    mira.get_by_role("form", name="Share").get_by_role("button", name="Save").click()
+    share(mira, "noor", True)
     expect(mira.locator("#head")).to_contain_text("Shared with noor")
     noor.goto(link)
     expect(noor.locator("main")).to_contain_text("Shared by mira")
@@ -139,9 +144,7 @@ def test_an_answer_is_shared_with_one_person_who_reads_it_and_no_longer_after_th
     expect(noor.locator("#panel")).to_contain_text("Citation 1")
     check_view(noor, "shared answer")
 
-    mira.get_by_role("button", name="Share").click()
-    mira.get_by_role("checkbox", name="noor").uncheck()
-    mira.get_by_role("form", name="Share").get_by_role("button", name="Save").click()
+    share(mira, "noor", False)
     expect(mira.locator("#head")).not_to_contain_text("Shared with")
     noor.goto(link)
     expect(noor.locator("main")).to_contain_text("There is no conversation")
