@@ -62,10 +62,11 @@ caller: Final[ContextVar[Caller | None]] = ContextVar("who sent the current requ
 
 
 class People:
-    """The accounts as a server uses them."""
+    """The accounts as a server uses them; without any, it is for whoever reaches it or has its token."""
 
     def __init__(self, accounts: Accounts) -> None:
         self.accounts = accounts
+        self.in_use = False  # once there are accounts
         self.provider: IdentityProvider | None = None
         self._asking = asyncio.Semaphore(2)  # strangers' tokens must not take all threads while the provider is down
         if os.environ.get(ISSUER):
@@ -73,6 +74,11 @@ class People:
 
             self.provider = IdentityProvider()
         self._tries: dict[str, list[float]] = {}  # by client, the latest last
+
+    def look(self) -> bool:
+        """Whether there are accounts by now: the first may be made here, by a command or by another server. Blocks."""
+        self.in_use = self.in_use or self.provider is not None or bool(self.accounts.people())
+        return self.in_use
 
     async def caller(self, scope: Scope, headers: Headers) -> Caller | None:
         """Who sent a request; to MCP also with an access token that the group's provider issued for it."""
@@ -123,7 +129,7 @@ def own_address(request: Request, path: str) -> str:
 
 async def require_access(request: Request) -> None:
     """The dependency of every route: refuse what the caller may not do. Without accounts there are no callers."""
-    if request.app.state.people is None:
+    if not request.app.state.people.in_use:
         return
     need = request.app.state.needs.get((request.method.replace("HEAD", "GET"), request.scope["endpoint"]))
     if (who := caller.get()) is not None:

@@ -108,6 +108,7 @@ def token_from_environment(name: str = "CITELOOM_SERVER_TOKEN") -> SecretStr | N
 
 
 COOKIE: Final = "citeloom_session"
+SIGN_IN_LASTS: Final = 600  # seconds until a browser is back from the group's own sign-in
 
 
 class Tokens:
