@@ -190,7 +190,7 @@ def searches(library: Library, client: Any, collection: str) -> None:
     keys = sorted(library.records())[:300]
     catalog = library.catalog
     assert isinstance(catalog, MilvusCatalog)
-    versions = catalog.searched()
+    versions = catalog.searched_versions()
     scope = f"paper in {[versions[key] for key in keys]} and category in [1, 3]"
 
     def bare(field: str, query: Any, filter_: str, params: dict[str, int]) -> Any:
@@ -243,7 +243,7 @@ def main(database: str, vectors: str, papers: int = 400, rounds: int = 7) -> Non
     began = time.perf_counter()
     some = sorted(library.records())[:60]
     stored = filter(None, (read_change(library.records()[key], stores.vectors) for key in some))
-    write_papers(stored, catalog.searched(), rows, catalog.means)
+    write_papers(stored, catalog.searched_versions(), rows, catalog.means)
     print(f"\n{60 * CHUNKS} chunks written again from PostgreSQL: {time.perf_counter() - began:.1f} s")
     with psycopg.connect(database) as connection:
         sizes = connection.execute(

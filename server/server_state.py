@@ -99,7 +99,7 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
         member=member,
     )
     if tokens.needed and not await asyncio.to_thread(state.accounts.people):  # the sessions of an earlier token end
-        await asyncio.to_thread(lambda: state.accounts.end_sessions_but_of(tokens.fingerprint))
+        await asyncio.to_thread(lambda: state.accounts.end_other_sessions(tokens.fingerprint))
 
     async def resume(order: JobOrder) -> Job:
         person = people.acting.set(str(order.request.get("person", "")))

@@ -195,13 +195,13 @@ def test_edits_made_after_a_sync_are_in_the_next_text(citeloom: Citeloom, home: 
     assert citeloom("sync-tex", folder, "--home", home, "--theirs").code == 0
     with open_library(home) as library:
         (taken,) = load_editable(library.home, run).sections
-        text = taken.edited(taken.edits).text
+        text = taken.apply(taken.edits).text
         assert text.endswith("\n\nAn addition of mine alone.") and "A plot" not in text
         assert taken.current(1) == before.sentences[1].text
         assert [item["text"] for item in propose_from_edits(library.home)] == [f"zebras, not {term}"]
         keep_edit(library.home, run, 1, "Said otherwise since.")
         (since,) = load_editable(library.home, run).sections
-        edited = since.edited(since.edits)
+        edited = since.apply(since.edits)
         assert "An addition of mine alone." in edited.text and before.sentences[1].text not in edited.text
         assert edited.text[slice(*edited.spans[1])] == since.current(1)
         assert since.current(1).startswith("Said otherwise since") and len(edited.spans) == 3
@@ -232,5 +232,5 @@ def test_macros_of_the_project_are_read_and_an_unfinished_merge_is_refused(
     assert "not evidence of the run, kept as text: @mine2020." in done.err
     with open_library(home) as library:
         (taken,) = load_editable(library.home, run).sections
-        text = taken.edited(taken.edits).text
+        text = taken.apply(taken.edits).text
     assert re.search(r"Here Loomnet was clearly better, as [^\[]+ (?:\[E\d+\])+ say \[@mine2020\]\.", text)
