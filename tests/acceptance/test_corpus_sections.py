@@ -99,7 +99,7 @@ def test_a_fresh_run_writes_the_same_text(
             assert record[field] == before[kind][field], (kind, field)
 
 
-def test_without_a_model_the_second_line_says_so(written: Written) -> None:
+def test_the_second_line_says_that_there_is_no_model(written: Written) -> None:
     _, finished = written(EXPERIMENTS[0])
     first, second = finished.err.splitlines()[:2]
     assert first.startswith("Home: ")

@@ -173,7 +173,7 @@ def test_a_fresh_run_repeats_its_calls_and_resumes_after_a_kill(session: Bench, 
     assert written.record["usage"]["llm_calls"] == chat
 
 
-def test_two_equal_concurrent_commands_pay_once(session: Bench, undisturbed: Written) -> None:
+def test_two_equal_commands_at_once_are_paid_for_once(session: Bench, undisturbed: Written) -> None:
     """The first is held at its fifth request until the second has said that it waits."""
     reached, go_on = gate(session.server, "first", 5)
     first = start(*session.command(), cwd=session.folder, settings=session.settings("first"))

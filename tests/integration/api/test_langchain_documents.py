@@ -89,7 +89,7 @@ def test_files_and_documents_can_be_ingested_together(session: Session, tmp_path
     assert ingest(session, [file, Document(prose("two"), metadata={"source": "two.txt"})])["papers_added"] == 2
 
 
-def test_any_other_input_is_a_clear_error(session: Session) -> None:
+def test_any_other_input_gets_a_clear_error(session: Session) -> None:
     with pytest.raises(ConfigurationError, match="Cannot ingest a int"):
         ingest(session, [7])  # type: ignore[list-item]
     with pytest.raises(InputError, match="No path was given"):

@@ -373,7 +373,7 @@ ROWS: list[tuple[Callable[[Place], Command], tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("row", "named"), ROWS, ids=[row.__name__ for row, _ in ROWS])
-def test_bad_input_is_named_in_one_line_and_changes_nothing(
+def test_bad_input_is_reported_in_one_line_and_changes_nothing(
     row: Callable[[Place], Command], named: tuple[str, ...], place: Place, citeloom: Citeloom
 ) -> None:
     command = row(place)

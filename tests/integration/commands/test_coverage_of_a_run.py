@@ -52,7 +52,7 @@ def test_passages_that_the_model_could_not_read_are_reported_everywhere(
     assert f"{coverage['unreadable']} unreadable" in report and warning in report
 
 
-def test_an_answer_without_readable_passages_does_not_claim_that_the_library_lacks_it(
+def test_an_answer_without_readable_passages_does_not_say_that_the_library_has_none(
     citeloom: Citeloom, home: Path, server: FakeOpenAI
 ) -> None:
     server.behaviour = lambda body: envelope(body, content="OK")

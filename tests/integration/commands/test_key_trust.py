@@ -273,7 +273,7 @@ def test_loopback_addresses_are_recognised(url: str, local: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 5000, "\udcff", "x = " + "9" * 5000], ids=["deep", "bytes", "long"])
-def test_a_hostile_toml_is_named_in_one_line(text: str) -> None:
+def test_a_hostile_toml_is_reported_in_one_line(text: str) -> None:
     Path("citeloom.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(ConfigurationError, match=r"citeloom\.toml: ") as refused:
         load_settings()

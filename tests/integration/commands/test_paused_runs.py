@@ -149,7 +149,7 @@ def test_ctrl_c_pauses_a_run_that_the_same_command_resumes(
     ],
     ids=["unreadable", "duplicate"],
 )
-def test_a_bad_bib_entry_is_named_and_the_others_are_kept(
+def test_a_bad_bib_entry_is_reported_and_the_others_are_kept(
     broken: str, named: str, citeloom: Citeloom, tmp_path: Path
 ) -> None:
     papers = tmp_path / "papers"
@@ -184,7 +184,7 @@ def test_a_budget_holds_across_kills(home: Path, exp: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_for_the_output_is_reported_in_one_line(tmp_path: Path, home: Path) -> None:
+def test_a_full_disk_while_writing_the_output_is_reported_in_one_line(tmp_path: Path, home: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, str(CLI), "papers", "list", "--home", str(home)],

@@ -73,7 +73,9 @@ class Lying(BaseHTTPRequestHandler):
     ],
     ids=["no HTTP", "cut short", "nested", "no names"],
 )
-def test_a_server_with_false_answers_is_named_in_one_line(citeloom: Citeloom, settings_file: Path, said: bytes) -> None:
+def test_a_server_with_false_answers_is_reported_in_one_line(
+    citeloom: Citeloom, settings_file: Path, said: bytes
+) -> None:
     with HTTPServer(("127.0.0.1", 0), Lying) as server:
         server.said = said  # type: ignore[attr-defined]
         threading.Thread(target=server.serve_forever, daemon=True).start()

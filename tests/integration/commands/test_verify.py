@@ -35,7 +35,7 @@ def written(discussion: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(discussion, tmp_path))
 
 
-def test_each_citation_can_be_checked_without_the_library(citeloom: Citeloom, written: Path, home: Path) -> None:
+def test_each_citation_can_be_checked_from_the_file_alone(citeloom: Citeloom, written: Path, home: Path) -> None:
     record = json.loads(written.read_text("utf-8"))
     assert record["citations"]
     for citation in record["citations"]:
@@ -89,7 +89,7 @@ def _set(name: str, field: str, value: Any) -> Change:
         (_set("numbers", "text", "123456"), "numbers[0].text"),
     ],
 )
-def test_a_failed_check_is_named_by_file_and_field(
+def test_a_failed_check_is_reported_by_file_and_field(
     citeloom: Citeloom, written: Path, home: Path, change: Change, field: str
 ) -> None:
     record = json.loads(written.read_text("utf-8"))
@@ -101,7 +101,7 @@ def test_a_failed_check_is_named_by_file_and_field(
     assert field in {item["field"] for item in listed["mismatches"]}
 
 
-def test_a_paper_that_left_the_library_is_named(citeloom: Citeloom, written: Path, home: Path) -> None:
+def test_a_paper_that_left_the_library_is_reported(citeloom: Citeloom, written: Path, home: Path) -> None:
     key = json.loads(written.read_text("utf-8"))["citations"][0]["key"]
     assert citeloom("papers", "remove", key, "--home", home).code == 0
     done = citeloom("verify", written, "--home", home)
@@ -149,7 +149,7 @@ def test_a_file_that_is_not_a_result_is_wrong_input(
 
 
 @pytest.mark.parametrize("command", [("verify",), ("export", "--format", "docx")])
-def test_a_file_not_written_by_citeloom_is_named(
+def test_a_file_not_written_by_citeloom_is_reported(
     citeloom: Citeloom, home: Path, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     file = tmp_path / "README.md"

@@ -151,7 +151,7 @@ def flaw(done: Any, table: str, column: str) -> str:
 @pytest.mark.parametrize(
     "values", [("bracket",), pytest.param(tuple(VALUES), marks=pytest.mark.long)], ids=["one", "all"]
 )
-def test_a_wrong_value_is_named(
+def test_a_wrong_value_is_reported(
     values: tuple[str, ...],
     file: str,
     full: Path,

@@ -127,7 +127,7 @@ def test_pandoc_ends_with_the_command_that_started_it(
         assert "same command" in said
 
 
-def test_a_program_gets_no_key_of_citeloom(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_external_programs_get_no_api_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("OPENAI_API_KEY", "CITELOOM_CHAT_API_KEY", "GHCRTS", "NO_PROXY"):
         monkeypatch.setenv(name, "sk-secret")
     shown = tmp_path / "pandoc"

@@ -194,7 +194,7 @@ async def test_a_chat_page_asks_and_follows_up_with_messages(client: LangGraphCl
         ("research", {"messages": [{"role": "user", "content": "What?"}]}, "use the conversation graph"),
     ],
 )
-async def test_a_malformed_chat_is_named(client: LangGraphClient, graph: str, given: Any, said: str) -> None:
+async def test_a_malformed_chat_is_reported(client: LangGraphClient, graph: str, given: Any, said: str) -> None:
     kind, data = (await stream(client, await new_thread(client), given, graph))[-1]
     assert kind == "error" and said in data["message"]
 

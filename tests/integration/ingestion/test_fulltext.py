@@ -153,7 +153,9 @@ async def test_stale_index_entries_are_found_and_repaired(library: Library, pape
     assert problems(library) == []
 
 
-async def test_changes_by_another_process_are_seen(papers: Path, open_library: Callable[..., Library]) -> None:
+async def test_a_search_sees_changes_made_by_another_process(
+    papers: Path, open_library: Callable[..., Library]
+) -> None:
     writer, reader = open_library(), open_library()
     await ingest(writer, [papers / "ada2020.md"])
     assert found(reader, "loom") and not found(reader, "compiler")

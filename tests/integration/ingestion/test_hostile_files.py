@@ -291,7 +291,7 @@ async def test_rebuilding_keeps_the_paper_of_a_file_that_became_too_large(folder
     ],
     ids=["a pipe", "6 GB", "no text"],
 )
-async def test_a_hostile_bib_is_named_and_stops_before_anything_is_done(
+async def test_a_hostile_bib_is_reported_and_stops_before_anything_is_done(
     make: Callable[[Path], object], said: str, folder: Path, library: Library
 ) -> None:
     make(folder)
