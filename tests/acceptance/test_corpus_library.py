@@ -1,4 +1,4 @@
-"""The 57 real papers with the bundled model: the library is whole, and questions find their papers."""
+"""The 57 real papers with the bundled model: the library is complete, and questions find their papers."""
 
 from __future__ import annotations
 

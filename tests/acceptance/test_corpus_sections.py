@@ -24,7 +24,7 @@ Written = Callable[[str], tuple[Path, Finished]]
 
 @pytest.fixture(scope="module")
 def corpus_home(corpus_library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home of its own on the real papers."""
+    """A separate home with the real papers."""
     home = tmp_path_factory.mktemp("home") / ".citeloom"
     shutil.copytree(corpus_library.home.root, home)
     return home

@@ -1,4 +1,4 @@
-"""LangChain documents and loaders taken in through the Python API."""
+"""LangChain documents and loaders ingested through the Python API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pages(source: str, *texts: str, **metadata: str) -> list[Document]:
 
 
 class TwoPages(BaseLoader):
-    """A loader as those for PDF files are."""
+    """A loader like those for PDF files."""
 
     def lazy_load(self) -> Iterator[Document]:
         yield from pages("/somewhere/ada2020.pdf", f"# Looms\n\n{prose('loom')}", f"## Methods\n\n{prose('engine')}")

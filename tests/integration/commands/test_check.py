@@ -1,4 +1,4 @@
-"""check on the command line: what is wrong with exit code 4, and a limit with 3."""
+"""check on the command line: faults exit with code 4, a limit with 3."""
 
 from __future__ import annotations
 

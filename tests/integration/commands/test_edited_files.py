@@ -138,7 +138,7 @@ def test_a_half_written_set_of_files_is_not_mistaken_for_an_edit(
         nonlocal calls
         calls += 1
         if calls == stop_before:
-            raise KeyboardInterrupt  # as a kill: nothing is put in order
+            raise KeyboardInterrupt  # like a kill: nothing is cleaned up
         real(path, content)
 
     with monkeypatch.context() as patch:

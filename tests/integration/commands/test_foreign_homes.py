@@ -127,7 +127,7 @@ def test_a_damaged_register_is_reported_with_a_remedy(
     damage(theirs / "runs.sqlite")
     error = one_error(citeloom("runs", "list"))
     assert str(theirs / "runs.sqlite") in error and "Move it away" in error
-    # What it says helps.
+    # Its advice works.
     (theirs / "runs.sqlite").rename(theirs.parent / "moved")
     assert citeloom("runs", "list", "--json").json == []
 
@@ -182,7 +182,7 @@ def test_a_damaged_catalog_is_reported(sql: str, theirs: Path, citeloom: Citeloo
 
 
 def begin_at(server: FakeOpenAI, home: Path, citeloom: Citeloom, **settings: str) -> str:
-    """A run begun at a server by flags, and paused at once."""
+    """A run started with a server given by flags, and paused at once."""
     done = citeloom(
         *("research", QUESTION, "--home", home, "--model", "m", "--base-url", server.base_url, "--max-calls", "1"),
         **settings,

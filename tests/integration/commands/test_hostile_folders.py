@@ -1,4 +1,4 @@
-"""A folder that someone else made, on the command line: what it holds is named, and nothing outside of it is read."""
+"""A folder from someone else, on the command line: its bad files are reported, and nothing outside it is read."""
 
 from __future__ import annotations
 

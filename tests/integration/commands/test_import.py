@@ -1,4 +1,4 @@
-"""import: what was edited in Word, LibreOffice, LaTeX or Markdown is the user's text, and nothing of it is lost."""
+"""import: edits made in Word, LibreOffice, LaTeX or Markdown become the user's text without any loss."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def paper(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> tuple[Pa
 
 @pytest.fixture(scope="module")
 def unedited(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The same in one folder for all tests that edit nothing."""
+    """The same, shared by all tests that edit nothing."""
     folder = tmp_path_factory.mktemp("unedited")
     home = Path(shutil.copytree(sample_home, folder / "home"))
     exp = Path(shutil.copy(EXPERIMENT, folder / "exp.json"))

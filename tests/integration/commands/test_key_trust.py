@@ -25,7 +25,7 @@ LOCAL = "http://127.0.0.1:1234/v1"
 
 @dataclass(frozen=True)
 class Case:
-    """Files of the folder, the environment, the user's own configuration, flags; `role` is who asks."""
+    """Files of the folder, the environment, the user's own configuration, flags; `role` uses the key."""
 
     name: str
     toml: str = ""

@@ -175,7 +175,7 @@ def test_a_budget_holds_across_kills(home: Path, exp: Path, tmp_path: Path) -> N
             settings = {**chat(server, MAX_CALLS=str(limit)), "CHAT_API_KEY": key}
             server.at = Moment(key, "asked", 3)
             server.victim = start("discussion", "--exp", exp, "--home", home, cwd=tmp_path, settings=settings)
-            assert finish(server.victim).code in (-signal.SIGKILL, 3)  # 3: nothing was left for it
+            assert finish(server.victim).code in (-signal.SIGKILL, 3)  # 3: no budget was left for it
         settings["CHAT_API_KEY"] = "last"
         done = finish(start("discussion", "--exp", exp, "--home", home, cwd=tmp_path, settings=settings))
         assert done.code in (0, 3), done.err

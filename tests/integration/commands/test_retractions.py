@@ -1,4 +1,4 @@
-"""Retractions, concerns and corrections, from where they are reported to every place where they matter."""
+"""Retractions, concerns and corrections, from their report to every place where they matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where things are kept, what is printed where, and what was written before."""
+"""Which home is used, where output goes, and how earlier runs are shown."""
 
 from __future__ import annotations
 

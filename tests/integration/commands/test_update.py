@@ -1,4 +1,4 @@
-"""update: sentences, answers and tables that a changed library concerns, and what becomes of them."""
+"""update: sentences, answers and tables affected by a changed library, and how they are updated."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_contradicting_paper_is_reported_and_can_be_cited_after_the_sentence(
     _add(citeloom, home, tmp_path, "did not calm")
     settings = model if with_model else {}
     item = citeloom("update", "--home", home, "--json", **settings).json["items"][0]
-    # The model of the test says "supported" of everything without "never", so only the words decide.
+    # The test's model calls everything without "never" supported, so only the words decide.
     assert item["reason"] == ("better evidence" if with_model else "opposite evidence")
     if not with_model:
         assert item["judged"] is False and "boats2026 denies it" in item["detail"]

@@ -1,4 +1,4 @@
-"""verify: what was changed in a result, or in the library that it was made from, is named by its field."""
+"""verify: a change in a result, or in its library, is reported with its field."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def exported(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def _edit(file: Path, old: str, new: str) -> bool:
-    """Replace words in a file, in a .docx or .odt in its document; whether they were there."""
+    """Replace words in a file, or in the document of a .docx or .odt; returns whether they were there."""
     if file.suffix == ".json":
         record = json.loads(file.read_text("utf-8"))
         before, record["text"] = record["text"], record["text"].replace(old, new)
@@ -229,7 +229,7 @@ def test_the_text_of_each_format_is_checked(
         shutil.copytree(exported, folder, dirs_exist_ok=True)
         if fields:
             file.write_bytes(source)
-        plain = [words.replace("&quot;", '"') for words in change]  # an attribute without an apostrophe stands in these
+        plain = [words.replace("&quot;", '"') for words in change]  # these contain an attribute without an apostrophe
         assert _edit(file, *change) or _edit(file, *plain), what
         done = citeloom("verify", file, "--home", home)
         assert done.code == 4, f"{what}: {done.err}"

@@ -1,4 +1,4 @@
-"""The 57 real papers: how they are cut, and what is kept out of search."""
+"""The 57 real papers: how they are split, and what is excluded from search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that are called in a process of their own, within limits."""
+"""Functions that are called in a separate process, within limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library as LangChain tools: alone, in a graph of somebody else, and in the examples."""
+"""The library as LangChain tools: alone, in another graph, and in the examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph that is given a field it does not know, or lacks one it needs, says which, before anything is done."""
+"""A graph given an unknown field, or lacking a required one, says which, before anything is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session that serves many runs, as a server's does, keeps nothing of a run that nobody works on any more."""
+"""A session that serves many runs, as a server's does, keeps nothing of finished runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the library lives, and what doctor finds and mends there."""
+"""Where the library is, and what doctor finds and repairs there."""
 
 from __future__ import annotations
 

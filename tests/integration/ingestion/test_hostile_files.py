@@ -56,7 +56,7 @@ def headed(yaml: str) -> Callable[[Path], object]:
 
 
 def sparse(name: str, size: int = 6_000_000_000) -> Callable[[Path], object]:
-    """A file that says it is large and takes no room."""
+    """A file that claims to be large and takes no space."""
 
     def make(folder: Path) -> None:
         with (folder / name).open("wb") as file:

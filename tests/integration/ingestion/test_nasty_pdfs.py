@@ -1,4 +1,4 @@
-"""Damaged, locked, scanned and mislabelled PDFs: each is taken in rightly or refused with its true reason."""
+"""Damaged, locked, scanned and mislabelled PDFs: each is ingested correctly or refused with its true reason."""
 
 from __future__ import annotations
 

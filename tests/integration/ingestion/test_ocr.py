@@ -1,6 +1,6 @@
 """Pages without text are read by OCR if the user wants it, and only those; a program that misbehaves harms nothing.
 
-What tesseract itself makes of a page is tried where it is installed; its faults are played by a program of that name.
+Real tesseract is tested if it is installed; a stand-in program imitates its faults.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Conversations on a chat model at a real socket: what each turn is shown, what stays the same, what is given up."""
+"""Conversations on a chat model at a real socket: what each turn sees, what stays the same, and what is dropped."""
 
 from __future__ import annotations
 

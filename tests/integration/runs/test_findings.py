@@ -1,4 +1,4 @@
-"""Findings of the checks reach the writer word for word; what it does not repair is listed with its span."""
+"""Findings of the checks reach the writer word for word; unrepaired findings are listed with their spans."""
 
 from __future__ import annotations
 

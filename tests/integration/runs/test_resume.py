@@ -101,7 +101,7 @@ async def test_a_cancelled_run_is_paused_and_resumed(
 async def test_a_pause_is_raised_and_not_passed_to_the_model(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
-    """A busy server while a tool is at work: the planner must not read of it as its own mistake."""
+    """The server is busy while a tool runs: the planner must not see this as its own mistake."""
     planned = 0
 
     def busy_after_the_first_turn(body: dict[str, Any]) -> Raw | None:

@@ -108,7 +108,7 @@ async def test_deciding_words_are_sliced_from_the_chunk(write: Any) -> None:
 
 
 class EachItsOwn(JudgingModel):
-    """Repairs each failing sentence by other words for itself."""
+    """Repairs each failing sentence with its own replacement."""
 
     OTHER: ClassVar = {FALSE: "Every sleeper slept well [E2].", REVERSED: "Calibration helps [E3].", WEAK: WEAK}
 

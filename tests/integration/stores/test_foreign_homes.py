@@ -1,4 +1,4 @@
-"""A home that came with somebody else's folder: nothing in it leads writes elsewhere, and nobody's is taken unasked."""
+"""A home that came with somebody else's folder: it cannot redirect writes, and no other home is used unasked."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_any_content_of_a_pid_file_is_tolerated(home: Home) -> None:
 
 @pytest.fixture
 def of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All files there are belong to somebody else."""
+    """Make all files belong to somebody else."""
     user = os.getuid() + 1
     monkeypatch.setattr(os, "getuid", lambda: user)
 

@@ -1,4 +1,4 @@
-"""The same search finds the same paper, whether it was taken in as markdown or as PDF; with the bundled model."""
+"""The same search finds the same paper, whether it was ingested as markdown or as PDF; with the bundled model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be read in a journal counts as absent: journals that were poisoned before heal, and lose nothing else."""
+"""Unreadable journal entries count as absent: damaged journals heal, and lose nothing else."""
 
 from __future__ import annotations
 

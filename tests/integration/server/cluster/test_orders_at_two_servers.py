@@ -1,4 +1,4 @@
-"""Two orders on one thing at once, at two servers of one library in PostgreSQL."""
+"""Two conflicting requests at once, at two servers of one library in PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Milvus is named by its user alone, beside a database; messages name what is wrong, never a token."""
+"""Only the user can set the address of Milvus, beside a database; messages never show a token."""
 
 from __future__ import annotations
 
