@@ -23,7 +23,7 @@ from ..api.people import has_accounts
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from . import shared_calls
-from .access import MCP, People, needs_of, require_access
+from .access import MCP, People, require_access, required_rights
 from .guard import Guard
 from .mcp_server import McpEndpoint, mcp_over_http
 from .problems import handle_problems
@@ -89,7 +89,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     for router in (html.router, sign_in_page.router, *accounts, *pages, chat_completions.router):
         app.include_router(router)
     app.router.routes.append(Route(MCP, McpEndpoint()))
-    app.state.needs = needs_of(app)
+    app.state.needs = required_rights(app)
     return app
 
 
