@@ -168,7 +168,7 @@ def _listed_authors(text: str) -> list[str]:
 def _without_given(names: list[str], text: str) -> list[str]:
     """The authors of an entry without the first author's given name, if that follows the family name ("Le, Trang T.").
 
-    "Le, Trang T., Weixuan Fu, and Jason H. Moore" has three authors. "Hastie, Trevor" may be one or two, so "others" is added.
+    "Le, Trang T., Weixuan Fu, and Jason H. Moore" has three authors. "Hastie, Trevor" may be one or two.
     """
     inverted = len(names) > 1 and text.startswith(f"{names[0]}, {names[1]}") and names[1][0].isupper()
     if not inverted or (" " in names[0] and " " in names[1]):

@@ -145,9 +145,7 @@ def invite_person(
     home = resolve()[1]
     result(f"{address.rstrip('/')}/join?invitation={api.people.invite(home, name, role)}")
     home.accounts().log(_HERE, f"invited {name}")
-    notice(
-        "A server started without accounts must be restarted. Earlier conversations and runs belong to the first owner."
-    )
+    notice("Everybody signs in from now on. Earlier conversations and runs belong to the first owner.")
 
 
 @people_app.command("list")

@@ -62,10 +62,11 @@ caller: Final[ContextVar[Caller | None]] = ContextVar("who sent the current requ
 
 
 class People:
-    """Identifies callers by the server's accounts and its identity provider, and limits attempts to sign in."""
+    """Identifies callers by accounts or the identity provider; without accounts, anybody or the token has access."""
 
     def __init__(self, accounts: Accounts) -> None:
         self.accounts = accounts
+        self.in_use = False  # once there are accounts
         self.provider: IdentityProvider | None = None
         self._asking = asyncio.Semaphore(2)  # strangers' tokens must not take all threads while the provider is down
         if os.environ.get(ISSUER):
@@ -73,6 +74,11 @@ class People:
 
             self.provider = IdentityProvider()
         self._tries: dict[str, list[float]] = {}  # by client, the latest last
+
+    def update_in_use(self) -> bool:
+        """Check whether there are accounts: the first may come from here, a command or another server. Blocks."""
+        self.in_use = self.in_use or self.provider is not None or bool(self.accounts.people())
+        return self.in_use
 
     async def identify(self, scope: Scope, headers: Headers) -> Caller | None:
         """Identify who sent a request; MCP also accepts access tokens issued for it by the group's provider."""
@@ -123,7 +129,7 @@ def address_of_path(request: Request, path: str) -> str:
 
 async def require_access(request: Request) -> None:
     """Refuse what the caller may not do; a dependency of every route. Without accounts, everything is allowed."""
-    if request.app.state.people is None:
+    if not request.app.state.people.in_use:
         return
     need = request.app.state.needs.get((request.method.replace("HEAD", "GET"), request.scope["endpoint"]))
     if (who := caller.get()) is not None:

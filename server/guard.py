@@ -52,7 +52,7 @@ _HEADERS: Final[Mapping[str, str]] = {
 
 class Guard:
     def __init__(
-        self, app: ASGIApp, options: ServerOptions, tokens: Tokens, people: People | None, registry: CollectorRegistry
+        self, app: ASGIApp, options: ServerOptions, tokens: Tokens, people: People, registry: CollectorRegistry
     ) -> None:
         self._app, self._people, self._options, self._tokens = app, people, options, tokens
         self._answered = Counter("citeloom_requests", "Answered requests.", ("method", "status"), registry=registry)
@@ -75,13 +75,13 @@ class Guard:
                 unknown = "The server is not reached under this host name."
                 raise ServerError(421, unknown, help="Add the name: serve --name NAME.")
             by_token = self._tokens.valid_header(headers.get("authorization"))
-            _require_own_page(scope, headers, by_token=by_token or ("authorization" in headers and bool(self._people)))
+            _require_own_page(scope, headers, by_token=by_token or ("authorization" in headers and self._people.in_use))
             self._require_rate(scope)
-            who = await self._identify(scope, headers, answer) if self._people is not None else None
-            path, cookies = scope["path"], headers.get("cookie")
-            alone = self._people is None and not self._tokens.needed
-            admitted = who is not None or by_token or alone or path in OPEN_PATHS or path.startswith("/static/")
-            if not admitted and self._people is None and (session := session_cookie(cookies)):
+            is_open = scope["path"] in OPEN_PATHS or scope["path"].startswith("/static/")
+            people = self._people.in_use or (not is_open and await asyncio.to_thread(self._people.update_in_use))
+            who = await self._identify(scope, headers, answer) if people else None
+            admitted = is_open or who is not None or (not people and (by_token or not self._tokens.needed))
+            if not admitted and not people and (session := session_cookie(headers.get("cookie"))):
                 state = get_state(Request(scope))  # raises while the register is closed
                 admitted = await asyncio.to_thread(state.accounts.is_session, session, state.tokens.fingerprint)
             if admitted:
@@ -97,7 +97,6 @@ class Guard:
 
     async def _identify(self, scope: Scope, headers: Headers, answer: _SecureSend) -> Caller | None:
         """Identify who sends a request, act for them from then on, and log requests that may change something."""
-        assert self._people is not None
         accounts, who = self._people.accounts, await self._people.identify(scope, headers)
         caller.set(who)
         name = who.person.name if who is not None else ""
@@ -131,7 +130,7 @@ class Guard:
         wrong = "This token is unknown, was revoked or has expired." if "authorization" in headers else ""
         error = ServerError(401, wrong or "A token is needed.", help="Send one as 'Authorization: Bearer TOKEN'.")
         place = address_of_path(Request(scope), METADATA + MCP)
-        how = f'Bearer resource_metadata="{place}"' if self._people is not None else "Bearer"
+        how = f'Bearer resource_metadata="{place}"' if self._people.in_use else "Bearer"
         return ProblemResponse(to_problem(error), {"WWW-Authenticate": how})
 
     def _limit_body(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:

@@ -25,9 +25,8 @@ from ..api.messages import describe_invalid
 from ..api.people import ISSUER, RIGHTS, Role
 from ..errors import ConfigurationError
 from .problems import ServerError
-from .server_options import token_from_environment
+from .server_options import SIGN_IN_LASTS, token_from_environment
 
-SIGN_IN_LASTS: Final = 600  # seconds until the browser must be back
 _CLIENT, _SECRET, _ROLES = (f"CITELOOM_OIDC_{name}" for name in ("CLIENT_ID", "CLIENT_SECRET", "ROLES"))
 _Rule = Annotated[str, Field(pattern=r"^([^\s:@]*@[^\s:@]+|\S+:[^:]+)$")]  # an address, a domain, or a claim's value
 _EXAMPLE: Final = '{"owner": ["ada@example.org"], "writer": ["@example.org"], "reader": ["groups:students"]}'

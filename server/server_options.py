@@ -109,6 +109,7 @@ def token_from_environment(name: str = "CITELOOM_SERVER_TOKEN") -> SecretStr | N
 
 
 COOKIE: Final = "citeloom_session"
+SIGN_IN_LASTS: Final = 600  # seconds until a browser must be back from the identity provider
 
 
 class Tokens:

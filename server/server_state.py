@@ -98,7 +98,7 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
         ingests=IngestJobs(session, jobs, member.uploads),
         member=member,
     )
-    if tokens.needed:  # end the sessions of an earlier token
+    if tokens.needed and not await asyncio.to_thread(state.accounts.people):  # of an earlier token
         await asyncio.to_thread(lambda: state.accounts.end_sessions_but_of(tokens.fingerprint))
 
     async def resume(order: JobOrder) -> Job:

@@ -62,12 +62,16 @@ STATIC: Final = StaticFiles()
 
 def page(request: Request, template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
     """Render a page or part of one from a template."""
-    state = getattr(request.app.state, "server", None)
+    state, people = request.app.state.server, request.app.state.people
     who = caller.get()
-    signed_in = who is not None or (state is not None and state.tokens.needed)
-    shared = {"path": request.url.path, "signed_in": signed_in, "group": getattr(request.app.state, "people", None)}
-    shared["owner"] = ""  # who shares the page's text with the reader
-    shared["reads_only"] = who is not None and "write" not in who.rights
+    shared = {
+        "path": request.url.path,
+        "signed_in": who is not None or (state is not None and state.tokens.needed),
+        "who": who.person.name if who is not None else "",
+        "group": people if people.in_use else None,
+        "owner": "",  # who shares the page's text with the reader
+        "reads_only": who is not None and "write" not in who.rights,
+    }
     return HTMLResponse(_environment().get_template(template).render({**shared, **context}), status)
 
 

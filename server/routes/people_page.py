@@ -10,22 +10,25 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Body, Depends, Form, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 
 from ...api.messages import install_hint
-from ...api.people import RIGHTS, Role, Scope, enter, join
+from ...api.people import RIGHTS, Role, Scope, begin_group, enter, join
 from ...errors import ConfigurationError
 from ..access import MCP, METADATA, Caller, People, address_of_path, caller
 from ..guard import SIGN_IN
-from ..identity_provider import SIGN_IN_LASTS, IdentityProvider
 from ..problems import ServerError
-from ..server_state import StateOf
+from ..server_options import SIGN_IN_LASTS
+from ..server_state import ServerState, StateOf
 from .html import page
 from .sign_in_page import Field, Given, begin_session, own_path, set_cookies
+
+if TYPE_CHECKING:
+    from ..identity_provider import IdentityProvider
 
 router = APIRouter(include_in_schema=False)
 _RETURN: Final = SIGN_IN + "/callback"
@@ -33,10 +36,15 @@ _BEGUN: Final = "citeloom_sign_in"  # cookie
 PAGE: Final = "/settings/people"
 _ONCE: Final = "citeloom_once"  # a cookie with secrets that the page shows once
 _DEEDS: Final = 100  # shown
+_AT_MACHINE: Final = (
+    "There use '{citeloom} people invite', or serve without --name and token and open Settings, People."
+)
 
 
 def _people_of(request: Request) -> People:
     people: People = request.app.state.people
+    if not people.update_in_use():
+        raise ServerError(404, "This server has no accounts.")
     return people
 
 
@@ -46,20 +54,20 @@ def _who() -> Caller:
     return who
 
 
-def _provider_of(request: Request) -> IdentityProvider:
-    if (provider := _people_of(request).provider) is None:
+def _provider_of(people: People) -> IdentityProvider:
+    if (provider := people.provider) is None:
         raise ServerError(404, "This server has no identity provider.")
     return provider
 
 
 PeopleOf = Annotated[People, Depends(_people_of)]
-ProviderOf = Annotated[IdentityProvider, Depends(_provider_of)]
 Who = Annotated[Caller, Depends(_who)]
 
 
 @router.get(SIGN_IN + "/group")
-def sign_in_at_provider(request: Request, provider: ProviderOf, invitation: Given = "", next: Given = "/") -> Response:
+def sign_in_at_provider(request: Request, people: PeopleOf, invitation: Given = "", next: Given = "/") -> Response:
     """Redirect to the identity provider; an invitation followed from another site is shown first for confirmation."""
+    provider = _provider_of(people)
     if invitation and request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
         return RedirectResponse(f"/join?{urlencode({'invitation': invitation})}", 303)
     about = {"invitation": invitation, "next": own_path(next)}
@@ -68,8 +76,9 @@ def sign_in_at_provider(request: Request, provider: ProviderOf, invitation: Give
 
 
 @router.get(_RETURN)
-def return_from_provider(request: Request, state: StateOf, people: PeopleOf, provider: ProviderOf) -> Response:
+def return_from_provider(request: Request, state: StateOf, people: PeopleOf) -> Response:
     """Sign in a person whom the rules or an invitation admit, for one day only, since people leave groups."""
+    provider = _provider_of(people)
     cookie, answer = request.cookies.get(_BEGUN, ""), request.query_params
     subject, name, role, about = provider.finish(cookie, answer, address_of_path(request, _RETURN))
     if about["invitation"]:
@@ -104,8 +113,33 @@ def accept_invitation(request: Request, people: PeopleOf, invitation: Field = ""
     return begin_session(request, people, person, RedirectResponse("/", 303))
 
 
+def may_begin(request: Request, state: ServerState) -> bool:
+    """Whether a request may create the first account, that is, comes from the only person with access so far."""
+    options = state.options
+    alone = options.loopback and not options.names and not state.tokens.needed
+    return alone and not request.app.state.people.in_use
+
+
+@router.post(PAGE + "/first")
+def create_first_account(request: Request, state: StateOf, name: Field = "", password: Field = "") -> Response:
+    """Make the person at this machine the owner of a group's server, and sign them in; now everybody has to sign in."""
+    if not may_begin(request, state):
+        raise ServerError(403, "The first account must be created on the server's machine.", help=_AT_MACHINE)
+    if state.jobs.counts():
+        raise ServerError(409, "A question, text or ingest is in progress.", help="Wait until it ends, or stop it.")
+    person = begin_group(state.session.home, name, password)
+    request.app.state.people.update_in_use()
+    return begin_session(request, request.app.state.people, person, RedirectResponse(PAGE, 303))
+
+
 @router.get(PAGE)
-def people_page(request: Request, people: PeopleOf, who: Who) -> Response:
+def people_page(request: Request, state: StateOf) -> Response:
+    people: People = request.app.state.people
+    if not people.in_use:
+        if not may_begin(request, state):
+            raise ServerError(403, "This server has no accounts.", help=_AT_MACHINE)
+        return page(request, "people_first.html", {})
+    who = _who()
     accounts, owner = people.accounts, "admin" in who.rights
     context = {
         "you": who.person,

@@ -23,13 +23,13 @@ Given = Annotated[str, Query(max_length=2000)]
 @router.get(SIGN_IN)
 def sign_in_form(request: Request, state: StateOf, next: Given = "/") -> Response:
     """The sign-in form; a server without a token or accounts needs none."""
-    if not state.tokens.needed and request.app.state.people is None:
+    if not request.app.state.people.update_in_use() and not state.tokens.needed:
         return RedirectResponse(own_path(next), 303)
     return _form(request, next)
 
 
 def _form(request: Request, next: str, *, wrong: bool = False) -> Response:
-    template = "sign_in.html" if request.app.state.people is None else "people_sign_in.html"
+    template = "people_sign_in.html" if request.app.state.people.in_use else "sign_in.html"
     return page(request, template, {"next": own_path(next), "wrong": wrong}, 401 if wrong else 200)
 
 
@@ -38,9 +38,9 @@ def sign_in(
     request: Request, state: StateOf, token: Field = "", name: Field = "", password: Field = "", next: Field = "/"
 ) -> Response:
     """Begin a session; a wrong password and an unknown name get the same answer."""
-    people: People | None = request.app.state.people
+    people: People = request.app.state.people
     response = RedirectResponse(own_path(next), 303)
-    if people is None:
+    if not people.update_in_use():
         if not state.tokens.valid(token.strip()):
             return _form(request, next, wrong=True)
         session = state.accounts.grant("session", state.tokens.fingerprint)

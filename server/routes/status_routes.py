@@ -24,6 +24,7 @@ from ..response_models import METRICS, Health, OfferedModels, Readiness, Setting
 from ..server_state import ServerState, StateOf
 from ..shared_calls import SessionOf, shared_tool
 from .html import page
+from .people_page import may_begin
 
 router = APIRouter(tags=["status"])
 _SPENT: Final = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "embedded_texts")
@@ -199,6 +200,7 @@ async def _settings_page(
         "found": found,
         "entered": entered or {"role": ""},
         "may_change": may_change(state),
+        "may_begin": may_begin(request, state),
         "groups": group_settings(session.settings),
         "home": str(session.home.name),
         "library": await alibrary_counts(session),

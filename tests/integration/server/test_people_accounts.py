@@ -11,6 +11,7 @@ from threading import Event
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
 from citeloom.api.conversation import delete_expired
 from citeloom.api.people import acting, invite, join
@@ -73,6 +74,72 @@ def test_people_are_invited_into_a_new_home_before_its_papers(tmp_path: Path) ->
     with served_app(tmp_path / "home") as served, signed_in(served.url, "ada") as browser:
         assert browser.get("/api/v1/papers").json()["total"] == 0
         assert httpx.get(f"{served.url}/api/v1/papers").status_code == 401
+
+
+def test_whoever_has_the_machine_becomes_the_owner_on_the_page_and_at_once_everybody_signs_in(
+    sample_home: Path, tmp_path: Path
+) -> None:
+    home = shutil.copytree(sample_home, tmp_path / "alone")
+    opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
+    opening["params"] = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "a", "version": "1"},
+    }
+    accepts = {"Accept": "application/json, text/event-stream"}
+    with served_app(home) as served, httpx.Client(base_url=served.url, headers={"Origin": served.url}) as owner:
+        asked = owner.post("/api/v1/research", json={"question": "How many seeds?"}, timeout=300).json()
+        agent = httpx.post(f"{served.url}/mcp", json=opening, headers=accepts).headers["mcp-session-id"]
+        first = {"name": "Ada", "password": PASSWORD}
+        for wrong in ({"password": "short"}, {"name": "a b"}):
+            assert owner.post("/settings/people/first", data=first | wrong).status_code == 422
+        foreign = owner.post("/settings/people/first", data=first, headers={"Origin": "https://evil.example"})
+        assert foreign.status_code == 403 and not find_home(home).accounts().people()
+        begun = owner.post("/settings/people/first", data=first)
+        assert begun.status_code == 303 and begun.headers["location"] == "/settings/people"
+        assert 'aria-label="Invite"' in owner.get("/settings/people").text
+        assert owner.get(f"/api/v1/runs/{asked['thread_id']}").status_code == 200
+        assert httpx.get(f"{served.url}/api/v1/papers").status_code == 401
+        second = {"name": "eve", "password": PASSWORD}
+        assert owner.post("/settings/people/first", data=second).status_code == 403
+        assert httpx.post(f"{served.url}/settings/people/first", data=second).status_code == 401
+        assert [person.name for person in find_home(home).accounts().people()] == ["ada"]
+        token = find_home(home).accounts().grant("token", "ada", "agent", ("read",))
+        later = accepts | {"Mcp-Session-Id": agent, "Authorization": f"Bearer {token}"}
+        listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+        assert httpx.post(f"{served.url}/mcp", json=listing, headers=later).status_code == 404, "from before"
+
+
+def test_an_invitation_of_the_shell_holds_for_a_server_that_runs(sample_home: Path, tmp_path: Path) -> None:
+    home, token = shutil.copytree(sample_home, tmp_path / "running"), "a token of sixteen or more"
+    with (
+        served_app(home, token=SecretStr(token)) as served,
+        httpx.Client(base_url=served.url, headers={"Origin": served.url}) as browser,
+    ):
+        assert browser.post("/sign-in", data={"token": token}).status_code == 303
+        assert browser.get("/settings").status_code == served.api.get("/papers").status_code == 200
+        assert browser.post("/settings/people/first", data={"name": "eve", "password": PASSWORD}).status_code == 403
+        link = invite(find_home(home), "ada", "owner")
+        assert browser.get("/settings").status_code == served.api.get("/papers").status_code == 401
+        assert 'name="password"' in browser.get("/sign-in").text
+        assert browser.post("/join", data={"invitation": link, "password": PASSWORD}).status_code == 303
+        assert browser.get("/settings/people").status_code == 200
+    with served_app(home, token=SecretStr(token)) as served:
+        session = {"Cookie": f"{COOKIE}={browser.cookies[COOKIE]}"}
+        kept = httpx.get(f"{served.url}/settings/people", headers=session)
+        assert kept.status_code == 200, "sessions outlive a restart"
+
+
+def test_only_the_person_at_the_machine_begins_a_group(home: Path) -> None:
+    first = {"name": "eve", "password": PASSWORD}
+    for options in ({"names": ("library.example.org",)}, {"host": "0.0.0.0", "token": SecretStr("x" * 16)}):
+        with served_app(home, **options) as served:
+            headers = {"Origin": served.url, "Authorization": f"Bearer {'x' * 16}"}
+            with httpx.Client(base_url=served.url, headers=headers) as other:
+                assert other.post("/settings/people/first", data=first).status_code == 403
+                assert other.get("/settings/people").status_code == 403
+                assert "/settings/people" not in other.get("/settings").text
+    assert not (home / "accounts.sqlite").exists()
 
 
 def test_an_invitation_is_valid_once_and_for_a_week(group: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,10 +295,11 @@ def test_a_token_is_revoked_by_its_whole_id(group: Path) -> None:
     assert accounts.secrets_of("ada") == others
 
 
-def test_one_person_sees_none_of_it(home: Path) -> None:
+def test_one_person_sees_no_more_of_it_than_how_a_group_begins(home: Path) -> None:
     with served_app(home) as served:
-        for path in ("/join", "/settings/people", "/.well-known/oauth-protected-resource"):
+        for path in ("/join", "/.well-known/oauth-protected-resource"):
             assert httpx.get(served.url + path).status_code == 404
-        assert "/settings/people" not in httpx.get(f"{served.url}/settings").text
+        begin = httpx.get(f"{served.url}/settings/people").text
+        assert "owner" in begin and "Invite" not in begin and "Sign out" not in begin
         assert not (home / "accounts.sqlite").exists()
     assert ServerOptions("0.0.0.0", people=True).token is None
