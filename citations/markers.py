@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from ..documents.marker_escaping import as_written
+from ..documents.marker_escaping import unescape
 from ..documents.plain_text import REFERENCES
 from ..text.sentences import replace_spans, sentence_spans
 from ..text.words import read_rules
@@ -286,7 +286,7 @@ def _cuts_number(said: str, at: int) -> bool:
 
 @lru_cache(maxsize=64)
 def _parts(quotation: str) -> tuple[str, ...]:
-    parts = (_bare(part).strip(_EDGES) for part in _FORMS["omitted"].split(MARKER.sub(" ", as_written(quotation))))
+    parts = (_bare(part).strip(_EDGES) for part in _FORMS["omitted"].split(MARKER.sub(" ", unescape(quotation))))
     return tuple(part for part in parts if part)
 
 

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from ..citations.cited_works import CitationMark, CitedWork, find_marks
 from ..documents import Paper
-from ..documents.marker_escaping import as_text, as_written
+from ..documents.marker_escaping import escape_markers, unescape
 from ..documents.paper_names import in_text_name
 from ..documents.plain_text import plain_text
 from ..text.sentences import sentence_spans
@@ -181,7 +181,7 @@ class Manuscript:
                 place += 1
             here = tuple(mark for mark in marks[place:] if mark.start < end)
             written = [written_citation(self.text, mark, names) for mark in here]
-            shown = as_written(self._render(start, end, here, written))
+            shown = unescape(self._render(start, end, here, written))
             if not _RULES["letter"].search(shown):
                 continue
             joined = bool(found) and "\n\n" not in self.text[last:start]
@@ -201,7 +201,7 @@ class Manuscript:
         for number, mark in enumerate(marks):
             pieces += [self.text[done : max(done, mark.start)], f"\ue010{number}\ue011"]
             done = max(done, mark.end)
-        plain = plain_text(as_text("".join([*pieces, self.text[done:end]]))[:_LONGEST_SENTENCE])
+        plain = plain_text(escape_markers("".join([*pieces, self.text[done:end]]))[:_LONGEST_SENTENCE])
         return close_gaps(_RULES["held"].sub(lambda held: written[int(held[1])], plain))
 
     def _source(self, position: int, *, at_end: bool) -> tuple[int, int]:

@@ -191,7 +191,7 @@ def show_audit(
     most: Annotated[int, typer.Option(min=1, help="Number of lines.")] = 200,
 ) -> Printed:
     """Show who did what, the latest first."""
-    return _show_items(_accounts().deeds(name, most), "line", "number at person action outcome")
+    return _show_items(_accounts().audit_lines(name, most), "line", "number at person action outcome")
 
 
 def _accounts() -> api.people.Accounts:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..citations.checks.unicode_folding import fold
 from ..citations.citation_styles import show_group
 from ..citations.markers import citation_runs, marker_groups, normalise_markers, papers_at_end, sentences
-from ..documents.marker_escaping import as_written
+from ..documents.marker_escaping import unescape
 from ..roles.protocols import Draft, Source
 from ..settings.config import CitationStyle
 
@@ -114,7 +114,7 @@ class DraftEventStream:
 
     def _emit_text(self, text: str) -> None:
         if text:
-            self._emit({"source": "citeloom", "kind": "token", "text": as_written(text)})
+            self._emit({"source": "citeloom", "kind": "token", "text": unescape(text)})
 
 
 def _shareable(text: str, keys: Mapping[str, str]) -> int:

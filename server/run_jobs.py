@@ -103,7 +103,7 @@ class RunJobs:
         limits = SteeredOptions(**known.order.request.get("limits", {})) if known else RunLimits()
         job = await self.resume_run(run.thread_id, limits, given)
         if job.order.request.get("answer") != given:
-            raise running.AnsweredError(f"Run {run.thread_id} was answered already.")
+            raise running.AnsweredError(f"Run {run.thread_id} was already answered.")
         return job
 
     async def resume_run(self, run_id: str, limits: RunLimits, answer: object = None) -> Job:

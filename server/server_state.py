@@ -98,8 +98,8 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
         ingests=IngestJobs(session, jobs, member.uploads),
         member=member,
     )
-    if tokens.needed and not await asyncio.to_thread(state.accounts.people):  # of an earlier token
-        await asyncio.to_thread(lambda: state.accounts.end_sessions_but_of(tokens.fingerprint))
+    if tokens.needed and not await asyncio.to_thread(state.accounts.people):  # the sessions of an earlier token end
+        await asyncio.to_thread(lambda: state.accounts.end_other_sessions(tokens.fingerprint))
 
     async def resume(order: JobOrder) -> Job:
         person = people.acting.set(str(order.request.get("person", "")))
@@ -154,7 +154,7 @@ StateOf = Annotated[ServerState, Depends(get_state)]
 
 
 async def read_as_owner(thread_id: str, state: StateOf) -> str:
-    """Read a conversation that is shared with the caller as its owner, for this request; returns the owner's name."""
+    """Whose conversation is read, if it is shared with who asks: its owner acts for the rest of the request."""
     if owner := await asyncio.to_thread(people.sharing_owner, state.session.home, thread_id):
         people.acting.set(owner)
     return owner

@@ -146,7 +146,7 @@ def people_page(request: Request, state: StateOf) -> Response:
         "tokens": accounts.secrets_of(who.person.name),
         "passkeys": accounts.secrets_of(who.person.name, "passkey"),
         "people": accounts.people() if owner else [],
-        "deeds": accounts.deeds("" if owner else who.person.name, _DEEDS),
+        "deeds": accounts.audit_lines("" if owner else who.person.name, _DEEDS),
         "rights": RIGHTS,
         "once": dict(parse_qsl(request.cookies.get(_ONCE, ""))),
     }

@@ -371,9 +371,9 @@ async def sentence_tools(run_id: str, position: int, request: Request, state: St
         found = [item for item in current.sentences if item["position"] == position]
         checked = {**run_texts.unchecked_record(position), **(edit.checked if edit else found[0])}
     context = {
-        "text": current.shown(position),
+        "text": current.words_at(position),
         "checked": checked,
-        "written": section.shown()[position - section.first] if edit else "",
+        "written": section.as_shown()[position - section.first] if edit else "",
         "rewrites": "writer" not in state.session.extractive,
     }
     return page(request, "sentence_tools.html", context)
@@ -411,7 +411,7 @@ async def restore(
     """Return a sentence to what the run wrote, if it still has the words that were shown."""
     text = await asyncio.to_thread(run_texts.load_editable, state.session.home, run_id)
     section = text.section_at(position)
-    words = section.shown()[position - section.first]
+    words = section.as_shown()[position - section.first]
     body = SentenceBody(position=position, text=words, before=before, keep=True, check=False)
     await check_edited_sentence(run_id, body, state)
     return RedirectResponse(f"/runs/{quote(text.run.thread_id)}/versions", 303)

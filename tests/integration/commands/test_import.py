@@ -59,7 +59,7 @@ def _texts(home: Path, run: str) -> tuple[str, set[str]]:
     """The user's version of all sections with markers, and the evidence that it cites."""
     with open_library(home) as library:
         sections = load_editable(library.home, run).sections
-        text = "\n\n".join(section.edited(section.edits).text for section in sections)
+        text = "\n\n".join(section.apply(section.edits).text for section in sections)
     return text, set(marker_ids(text))
 
 
@@ -123,7 +123,7 @@ _FRAME = {"abstract", "introduction", "methods", "results", "discussion", "concl
 
 def _texts_of(library: Any, run: str) -> tuple[str, set[str]]:
     sections = load_editable(library.home, run).sections
-    text = "\n\n".join(section.edited(section.edits).text for section in sections)
+    text = "\n\n".join(section.apply(section.edits).text for section in sections)
     captions = " ".join(f"Figure 1 {figure['caption']}" for one in sections for figure in one.record["figures"])
     return f"{text} {captions}", set(marker_ids(text))
 

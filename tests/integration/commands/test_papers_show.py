@@ -63,7 +63,7 @@ def test_the_users_note_is_shown_and_found(citeloom: Citeloom, tmp_path: Path) -
     home = tmp_path / "home"
     taken_in = citeloom("ingest", papers, "--home", home, "--json")
     assert (taken_in.code, taken_in.json["papers_added"]) == (0, 1)
-    assert "nobody1900.notes.md: is a note, but matches no paper in its folder" in taken_in.err
+    assert "nobody1900.notes.md is a note, but matches no paper in its folder" in taken_in.err
     shown = citeloom("papers", "show", THREE[0], "--home", home).out
     assert "Your note:\nAsk Imre about the walrus figure.\n" in shown
     assert "walrus" in citeloom("papers", "show", THREE[0], "--home", home, "--json").json["note"]

@@ -197,13 +197,13 @@ def test_what_is_edited_after_its_text_was_taken_is_in_the_text(
     assert citeloom("sync-tex", folder, "--home", home, "--theirs").code == 0
     with open_library(home) as library:
         (taken,) = load_editable(library.home, run).sections
-        text = taken.edited(taken.edits).text
+        text = taken.apply(taken.edits).text
         assert text.endswith("\n\nAn addition of mine alone.") and "A plot" not in text
         assert taken.current(1) == before.sentences[1].text
         assert [item["text"] for item in propose_from_edits(library.home)] == [f"zebras, not {term}"]
         keep_edit(library.home, run, 1, "Said otherwise since.")
         (since,) = load_editable(library.home, run).sections
-        edited = since.edited(since.edits)
+        edited = since.apply(since.edits)
         assert "An addition of mine alone." in edited.text and before.sentences[1].text not in edited.text
         assert edited.text[slice(*edited.spans[1])] == since.current(1)
         assert since.current(1).startswith("Said otherwise since") and len(edited.spans) == 3
@@ -234,5 +234,5 @@ def test_commands_of_the_project_are_read_and_a_merge_that_git_left_is_refused(
     assert "not evidence of the run, kept as text: @mine2020." in done.err
     with open_library(home) as library:
         (taken,) = load_editable(library.home, run).sections
-        text = taken.edited(taken.edits).text
+        text = taken.apply(taken.edits).text
     assert re.search(r"Here Loomnet was clearly better, as [^\[]+ (?:\[E\d+\])+ say \[@mine2020\]\.", text)

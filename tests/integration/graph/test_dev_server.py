@@ -355,7 +355,7 @@ async def test_our_api_is_served_beside_the_graphs_and_strangers_are_refused(ser
         ({"section": "discussion", "experiment": {"verdict": {"is": 3}}}, {}, "field verdict"),
         ({"section": "discussion", "experiments": {}}, {}, "unknown field 'experiments' (did you mean 'experiment'?)"),
         ({"section": "discussion", "experiment": {}}, {"section_words": 2}, "Setting section_words"),
-        ({"section": "discussion", "experiment": {}}, {"home": "nowhere"}, "nowhere: holds no library"),
+        ({"section": "discussion", "experiment": {}}, {"home": "nowhere"}, "nowhere holds no library"),
     ],
     ids=["no-experiment", "no-section", "unknown-section", "wrong-type", "unknown-field", "bad-setting", "no-library"],
 )

@@ -74,7 +74,7 @@ def test_reading_needs_a_library(home: Home) -> None:
 
 def test_a_catalog_that_is_none_is_named(home: Home) -> None:
     home.prepare().catalog.write_bytes(b"not a database, but long enough to be looked at as one" * 30)
-    with pytest.raises(InputError, match=r"catalog\.sqlite: is not a library catalog"):
+    with pytest.raises(InputError, match=r"catalog\.sqlite is not a library catalog"):
         Library.open(home, WordEmbedding())
 
 

@@ -122,7 +122,7 @@ async def test_a_renamed_file_keeps_its_paper(library: Library, papers: Path, pr
     (papers / "library.bib").unlink()
     report = await ingest(library, [papers], prune=prune)
     assert (report.added, report.removed) == ((), ())
-    assert any("lovelace.md: is ada2020 under a new name" in warning for warning in report.warnings)
+    assert any("lovelace.md is ada2020 under a new name" in warning for warning in report.warnings)
     moved = library.paper("ada2020")
     assert Path(moved.source).name == "lovelace.md" and replace(moved, source=paper.source) == paper
     assert len(embedded(library)) == before
@@ -408,7 +408,7 @@ async def test_a_copy_of_a_paper_is_named_and_not_added(library: Library, papers
     held = [paper.key for paper in library.papers()]
     assert "copy" not in held and "ada2020" in held
     assert [line for line in report.warnings if "copy.md" in line] == [
-        f"{papers / 'copy.md'}: is the same paper as ada2020, and was not added again."
+        f"{papers / 'copy.md'} is the same paper as ada2020, and was not added again."
     ]
     other = papers.parent / "other.md"
     shutil.copy(papers / "ada2020.md", other)

@@ -106,5 +106,5 @@ def test_markdown_is_taken_before_the_pdf_beside_it(shared_dir: Path, library: L
 
 def test_a_folder_without_papers_says_what_is_taken(library: Library, tmp_path: Path) -> None:
     (tmp_path / "notes.xyz").write_text("x")
-    with pytest.raises(InputError, match=r"holds no papers .*\.pdf"):
+    with pytest.raises(InputError, match=r"no papers found .*\.pdf"):
         asyncio.run(ingest(library, [tmp_path]))

@@ -92,7 +92,7 @@ ROWS = [
         "a link to a paper",
         several(put("y.md", GOOD), link("x.md", "y.md")),
         ("x",),
-        warned="y.md: is the same paper as x",
+        warned="y.md is the same paper as x",
     ),
     Row("no permission", locked, refused={"locked.md": "Permission denied"}),
     Row("hidden files", several(put(".x.md", GOOD), put(".git/y.md", GOOD))),

@@ -81,7 +81,7 @@ async def test_edits_propose_and_nothing_is_learnt_before_it_is_accepted(
     folder, settings = FolderHome(home), settings_for()
     with open_session(settings, folder) as session:
         run = (await run_request(SectionRequest("discussion", parse_experiment(experiment)), session)).record
-        shown = load_editable(folder, run["thread_id"]).sections[0].shown()
+        shown = load_editable(folder, run["thread_id"]).sections[0].as_shown()
         changed = [(place, words) for place, words in enumerate(shown) if "wearers" in words]
         for place, words in changed:
             keep_edit(folder, run["thread_id"], place, words.replace("wearers", "participants"))

@@ -120,7 +120,7 @@ def test_refused_files_leave_nothing(served: Served, address: HomeAddress, tmp_p
     assert without_jobs(changed(address, held)) == []
     alone = served.api.post("/papers", files=[("files", ("looms.notes.md", b"A note without its paper."))]).json()["id"]
     failed = served.events(f"/ingests/{alone}/events")[-1].data["detail"]
-    assert failed.startswith("looms.notes.md: holds no papers")
+    assert failed.startswith("looms.notes.md: no papers found")
     assert served.api.post("/papers", files=[("files", ("a.exe", b"MZ")), ("files", ("a.md", b""))]).status_code == 422
     assert uploaded(address) == mine
 

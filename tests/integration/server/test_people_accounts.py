@@ -213,10 +213,10 @@ def test_a_passkey_that_a_stranger_makes_up_is_refused(group: Path) -> None:
                 assert ada.post(place, json={"credential": credential}).status_code == 403, (place, credential)
         for _ in range(2):  # a challenge of another kind, and one that was used
             assert ada.post("/sign-in/passkey", json={"credential": {"id": "x", "response": given}}).status_code == 403
-        logged = len(served.app.state.people.accounts.deeds())
+        logged = len(served.app.state.people.accounts.audit_lines())
         assert httpx.post(f"{served.url}/sign-in/passkey", json={}).status_code == 200
         assert httpx.post(f"{served.url}/join", data={"invitation": "x", "password": PASSWORD}).status_code == 422
-        assert len(served.app.state.people.accounts.deeds()) == logged, "strangers cannot fill the log"
+        assert len(served.app.state.people.accounts.audit_lines()) == logged, "strangers cannot fill the log"
 
 
 def test_a_person_whose_budget_is_spent_is_paused_and_others_are_not(group: Path) -> None:

@@ -171,7 +171,7 @@ def test_no_journal_has_sqlite_delete_a_file(name: str, home: Home, precious: Pa
     (home.root / name).parent.mkdir(parents=True)
     leave_hot_journal(home.root / name, precious)
     for use in (lambda: find_home(home.root), home.prepare):
-        with pytest.raises(UnsafeHomeError, match=f"{name}-journal: would make SQLite delete another file"):
+        with pytest.raises(UnsafeHomeError, match=f"{name}-journal would make SQLite delete another file"):
             use()
     assert untouched(precious)
     with closing(sqlite3.connect(home.root / name)) as db:  # this is what it would have done

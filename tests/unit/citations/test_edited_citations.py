@@ -85,10 +85,10 @@ def test_a_new_citation_prefers_the_passages_that_share_its_words() -> None:
 )
 def test_what_names_no_evidence_stays_text(words: str, style: CitationStyle) -> None:
     from citeloom.citations.markers import marker_ids
-    from citeloom.documents.marker_escaping import as_written
+    from citeloom.documents.marker_escaping import unescape
 
     found = marked(words, style=style)
-    assert marker_ids(found) == () and as_written(found) == words
+    assert marker_ids(found) == () and unescape(found) == words
 
 
 def test_a_citation_that_the_experiment_made_itself_stays_text() -> None:

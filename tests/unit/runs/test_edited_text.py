@@ -41,7 +41,7 @@ def finished_run() -> RunRecord:
 
 def text_of(text: EditableText) -> str:
     (section,) = text.sections
-    edited = section.edited(section.edits)
+    edited = section.apply(section.edits)
     return render(edited.text, SOURCES, "numeric", typed=edited.typed).text
 
 

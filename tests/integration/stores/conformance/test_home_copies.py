@@ -157,7 +157,7 @@ async def same_as_filled(library: Library) -> None:
     accounts = backend.accounts()
     assert accounts.get("ada").password == "hash" and len(accounts.secrets_of("ada")) == 1
     assert (accounts.note("ada", "ada2020") or "").endswith("alone.") and backend.runs().owned_ids("ada") == ["chat-1"]
-    assert [line["outcome"] for line in accounts.deeds()] == ["200"]
+    assert [line["outcome"] for line in accounts.audit_lines()] == ["200"]
     (turn,) = backend.conversations().turns("chat-1")
     (entry,) = backend.conversations().all("reasons WHY")
     assert (entry.title, entry.archived) == ("Reasons", True)

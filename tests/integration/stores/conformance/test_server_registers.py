@@ -76,7 +76,7 @@ def test_sessions_by_the_servers_token_end_with_it_alone_and_at_once(backend: Ho
     assert not second.is_session("", "fingerprint")
     second.end(one)
     assert not first.is_session(one, "fingerprint") and first.is_session(two, "fingerprint")
-    first.end_sessions_but_of("another")
+    first.end_other_sessions("another")
     assert not second.is_session(two, "fingerprint") and second.is_session(other, "another")
     second.revoke("another", kind="session")
     assert not first.is_session(other, "another") and second.people() == []

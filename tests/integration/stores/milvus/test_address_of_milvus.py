@@ -64,7 +64,7 @@ def test_a_library_in_a_folder_is_refused_with_milvus(home: tuple[str, ...], tmp
 def test_a_folder_to_copy_is_read_without_the_milvus_of_its_copy(tmp_path: Path) -> None:
     command = ("library", "copy", "--to", "there", "--home", "here")
     done = run(*command, cwd=tmp_path, settings={"VECTORS": UNREACHABLE})
-    assert done.code == 2 and "here: holds no library" in done.errors[0]
+    assert done.code == 2 and "here holds no library" in done.errors[0]
     refused = run(*command, "--to-vectors", UNREACHABLE, cwd=tmp_path)
     assert refused.code == 2 and "--to-vectors" in refused.errors[0] and "there" in refused.errors[0]
     (tmp_path / ".env").write_text(f"CITELOOM_VECTORS={UNREACHABLE}\n", encoding="utf-8")

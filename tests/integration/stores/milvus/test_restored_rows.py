@@ -53,9 +53,9 @@ def problems(library: Library) -> list[str]:
 async def test_lost_and_strange_rows_are_restored(library: Library, milvus: MilvusServer) -> None:
     before = answers(library)
     rows = rows_of(library, milvus)
-    versions = {version for version, _, _ in rows.stored(CHUNKS)}
+    versions = {version for version, _, _ in rows.stored_rows(CHUNKS)}
     lost = max(versions)
-    kept = [row for row in rows.stored(CHUNKS) if row[0] != lost]
+    kept = [row for row in rows.stored_rows(CHUNKS) if row[0] != lost]
     assert kept
     rows.delete([lost])
     keys = {"ada2020", "grace2021"}

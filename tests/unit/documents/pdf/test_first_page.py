@@ -8,7 +8,7 @@ from citeloom.documents import Category
 from citeloom.documents.pdf.headings import confirm_authors, read_year
 from citeloom.documents.pdf.lines import Line
 from citeloom.documents.pdf.pages import Page, TextRun
-from citeloom.documents.pdf.reader import PdfText, choose_title, parsed_pdf, structure
+from citeloom.documents.pdf.reader import PdfText, choose_title, structure, to_parsed_paper
 
 ABSTRACT = "The engine was run for many hours and its cards were read one after the other, " * 4 + "until it stopped."
 BODY = "Nobody has ever said why the engine should not be run again."
@@ -42,7 +42,7 @@ def page(
 )
 def test_the_abstract_is_searched_whatever_its_heading(rows: list[tuple[float, bool, str]]) -> None:
     rest = [(11.0, False, "Keywords: looms, engines"), (12.0, False, "Contents"), (11.0, False, "1 Introduction . . 2")]
-    paper = parsed_pdf(page((11.0, False, "Ada Lovelace"), *rows, *(rest if len(rows) > 1 else [])))
+    paper = to_parsed_paper(page((11.0, False, "Ada Lovelace"), *rows, *(rest if len(rows) > 1 else [])))
     assert paper.abstract() == ABSTRACT
     searched = [section for section in paper.sections if section.searchable]
     assert [section.category for section in searched] == [Category.ABSTRACT, Category.INTRODUCTION]
@@ -50,7 +50,7 @@ def test_the_abstract_is_searched_whatever_its_heading(rows: list[tuple[float, b
 
 def test_a_roman_number_before_capitals_is_a_heading_in_any_type() -> None:
     rows = [(11.0, False, "Ada Lovelace"), (9.0, True, "Abstract\u2014" + ABSTRACT)]
-    paper = parsed_pdf(page(*rows, section=(11.0, False, "I. INTRODUCTION")))
+    paper = to_parsed_paper(page(*rows, section=(11.0, False, "I. INTRODUCTION")))
     assert paper.abstract() == ABSTRACT
     assert [section.title for section in paper.sections][1:] == ["Abstract", "I. INTRODUCTION"]
     assert paper.sections[2].category is Category.INTRODUCTION
@@ -81,7 +81,7 @@ def test_the_title_is_what_the_page_says(stated: str, largest: str, title: str) 
     ["Correspondence to ada@example.org. " + ABSTRACT, "Copyright 2020 by the authors. " + ABSTRACT, "Too short."],
 )
 def test_a_notice_below_the_title_is_no_abstract(notice: str) -> None:
-    assert parsed_pdf(page((11.0, False, "Ada Lovelace"), (11.0, False, notice))).abstract() == ""
+    assert to_parsed_paper(page((11.0, False, "Ada Lovelace"), (11.0, False, notice))).abstract() == ""
 
 
 @pytest.mark.parametrize(

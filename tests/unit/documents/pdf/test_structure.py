@@ -14,7 +14,7 @@ from citeloom.documents.pdf.dehyphenation import (
     repair_words,
 )
 from citeloom.documents.pdf.lines import Line
-from citeloom.documents.pdf.reader import parsed_pdf, read_metadata, structure
+from citeloom.documents.pdf.reader import read_metadata, structure, to_parsed_paper
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_sections_pages_and_names() -> None:
         ),
         3,
     )
-    paper = parsed_pdf(read)
+    paper = to_parsed_paper(read)
     assert paper.title == "Looms and Engines"
     assert [(s.title, s.level, s.category, s.searchable) for s in paper.sections] == [
         ("Looms and Engines", 1, Category.INTRODUCTION, False),

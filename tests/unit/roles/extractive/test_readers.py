@@ -68,7 +68,7 @@ PLAIN = "Nodes and edges of a network can both have types and properties"
 class AllNear(PassageScores):
     """Every text is as near as any other."""
 
-    async def crossed(self, query: str, texts: Sequence[str]) -> Any:
+    async def cross_encode(self, query: str, texts: Sequence[str]) -> Any:
         return np.zeros(len(texts))
 
     async def cosines(self, queries: Sequence[str], texts: Sequence[str]) -> Any:
