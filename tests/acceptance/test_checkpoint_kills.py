@@ -45,7 +45,7 @@ def record_in(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
-def test_killed_at_every_checkpoint_a_run_ends_with_the_same_files(side: str, home: Path, tmp_path: Path) -> None:
+def test_a_run_killed_at_every_checkpoint_writes_the_same_files(side: str, home: Path, tmp_path: Path) -> None:
     """Each process takes up the run and is killed at the second checkpoint that it writes."""
     codes: list[int] = []
     while not codes or codes[-1] != 0:

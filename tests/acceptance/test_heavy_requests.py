@@ -272,7 +272,7 @@ def server(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_others_are_answered_meanwhile(server: Watched, name: str) -> None:
+def test_other_requests_are_answered_during_heavy_ones(server: Watched, name: str) -> None:
     if name in ("paper, 120,000 metrics", "200 files"):
         server.restart()  # or else with what is left of all others: docs/benchmarks.md has both figures
     measured = server.measure(name, REQUESTS[name])

@@ -48,7 +48,9 @@ def prepared(samples: Path, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(("number", "side"), [(1, "before"), (1, "after"), (2, "before"), (4, "after")])
-def test_a_killed_check_goes_on_without_asking_again(samples: Path, tmp_path: Path, number: int, side: str) -> None:
+def test_a_killed_check_continues_without_repeating_calls(
+    samples: Path, tmp_path: Path, number: int, side: str
+) -> None:
     with FakeOpenAI(behaviour=CheckingModel()) as server:
         whole = check(prepared(samples, tmp_path / "whole"), server, 0, "before")
         calls = server.calls()

@@ -23,7 +23,7 @@ def test_the_tree_accounts_for_every_chunk(citeloom: Citeloom, home: Path) -> No
     assert re.search(r"^  \S.* \[method, chunks? \d+(-\d+)?\]$", shown, re.M)
 
 
-def test_the_text_is_the_papers_own_without_repeats(citeloom: Citeloom, home: Path) -> None:
+def test_the_text_is_that_of_the_paper_without_repeats(citeloom: Citeloom, home: Path) -> None:
     shown = citeloom("papers", "show", THREE[0], "--text", "--home", home).out
     written = (SAMPLES / f"{THREE[0]}.md").read_text(encoding="utf-8")
     paragraphs = [part.strip() for part in shown.split("\n\n") if len(part.split()) > 8]

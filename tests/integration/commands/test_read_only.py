@@ -61,7 +61,7 @@ def denied(read_only: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("journal", "stats"), "empty"),
     ],
 )
-def test_what_only_reads_works_and_says_how(
+def test_a_command_that_only_reads_works_and_says_that_the_home_is_read_only(
     command: tuple[str, ...], said: str, denied: Path, citeloom: Citeloom
 ) -> None:
     before = files_of(denied)
@@ -73,7 +73,7 @@ def test_what_only_reads_works_and_says_how(
     assert files_of(denied) == before
 
 
-def test_from_python_it_is_searched_and_listed_and_a_call_that_writes_is_one_error(denied: Path, exp: Path) -> None:
+def test_python_can_search_and_list_read_only_and_a_write_is_one_error(denied: Path, exp: Path) -> None:
     before = files_of(denied)
     with citeloom.open_library(denied) as library:
         copy = library.home.root

@@ -65,7 +65,7 @@ def ended(line: socket.socket) -> bool:
             return True
 
 
-def test_a_program_is_killed_when_its_time_is_over(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_is_killed_at_its_time_limit(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[socket.socket] = []
     expire_after(monkeypatch, lambda: lines.append(came(listener)))
     with pytest.raises(OutOfTimeError):
@@ -82,7 +82,7 @@ async def test_a_program_is_killed_when_its_work_is_cancelled(listener: socket.s
     assert await asyncio.to_thread(ended, line)
 
 
-async def test_work_that_was_cancelled_starts_no_other_program(listener: socket.socket) -> None:
+async def test_cancelled_work_starts_no_other_program(listener: socket.socket) -> None:
     def two() -> None:
         try:
             run(command(listener), seconds=PATIENCE)
@@ -102,7 +102,7 @@ async def test_work_that_was_cancelled_starts_no_other_program(listener: socket.
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
-def test_pandoc_ends_with_the_command_that_it_was_started_for(
+def test_pandoc_ends_with_the_command_that_started_it(
     number: signal.Signals, listener: socket.socket, tmp_path: Path
 ) -> None:
     program = tmp_path / "pandoc"
@@ -127,7 +127,7 @@ def test_pandoc_ends_with_the_command_that_it_was_started_for(
         assert "same command" in said
 
 
-def test_a_program_gets_no_key_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_program_gets_no_key_of_citeloom(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("OPENAI_API_KEY", "CITELOOM_CHAT_API_KEY", "GHCRTS", "NO_PROXY"):
         monkeypatch.setenv(name, "sk-secret")
     shown = tmp_path / "pandoc"
@@ -165,7 +165,7 @@ def test_a_failure_of_pandoc_is_reported_in_one_line(
     assert len(str(failed.value)) < 300 and "\n" not in str(failed.value)
 
 
-def test_the_memory_of_pandoc_itself_is_bounded(tmp_path: Path) -> None:
+def test_the_memory_of_pandoc_itself_is_limited(tmp_path: Path) -> None:
     wide = tmp_path / "wide.html"
     wide.write_text("<table><tr><td colspan=1000000000 rowspan=1000000>x</td></tr></table>", encoding="utf-8")
     with pytest.raises(PandocLimitError, match="64 MB"):

@@ -94,7 +94,7 @@ async def undisturbed(tmp_path: Path, papers: Path, edit: Callable[[], object] |
     ("together", "event", "number"),
     [*MOMENTS, *(pytest.param(*moment, marks=pytest.mark.long) for moment in FURTHER_MOMENTS)],
 )
-async def test_a_killed_ingest_is_made_good(
+async def test_the_ingest_after_a_kill_completes_the_library(
     home: Home,
     papers: Path,
     tmp_path: Path,

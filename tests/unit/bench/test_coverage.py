@@ -24,7 +24,7 @@ FACT = Fact("Frogs spawn earlier.", 2, (("nine days earlier", ("roe2011",)), ("s
         (Passage("roe2011", "spawned ninety days earlier"), False),
     ],
 )
-def test_a_fact_counts_where_its_words_stand_in_a_passage_of_its_paper(passage: Passage, counts: bool) -> None:
+def test_a_fact_counts_if_its_words_are_in_a_passage_of_its_paper(passage: Passage, counts: bool) -> None:
     assert reached([FACT], {"read": [passage], "shown": []}) == (frozenset({"read"} if counts else ()),)
 
 

@@ -34,7 +34,7 @@ def count_chunks(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("line", ["chroma_product_telemetry_impl=this.Anything", "migrations=none"])
-def test_no_env_file_names_what_chroma_imports_or_does(tmp_path: Path, line: str) -> None:
+def test_an_env_file_cannot_make_chroma_import_or_run_anything(tmp_path: Path, line: str) -> None:
     """The module `this` prints the Zen of Python when it is imported."""
     folder = tmp_path / "cloned"
     folder.mkdir()

@@ -20,7 +20,7 @@ def store(tmp_path: Path) -> MetadataStore:
     return MetadataStore(metadata_tables(tmp_path / "metadata.sqlite"))
 
 
-def test_reading_makes_no_file(store: MetadataStore, tmp_path: Path) -> None:
+def test_reading_creates_no_file(store: MetadataStore, tmp_path: Path) -> None:
     assert store.answer("Crossref", "/works/x") is None and store.statuses([PAPER]) == {}
     assert not list(tmp_path.iterdir())
 
