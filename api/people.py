@@ -123,14 +123,14 @@ def share(home: Home, thread_id: str, readers: Collection[str]) -> list[str]:
 
 
 def sharing_owner(home: Home, thread_id: str) -> str:
-    """Who shares a conversation with the person who acts; empty if it is their own, or not for them. Blocks."""
+    """Return who shares a conversation with the current user; empty if it is their own, or not shared. Blocks."""
     person = acting.get()
     owner = home.conversations().sharing_owners(person, thread_id).get(thread_id, "") if person else ""
-    return owner if owner and home.accounts().find(owner) else ""  # what somebody had who was removed stays unseen
+    return owner if owner and home.accounts().find(owner) else ""  # conversations of removed people stay hidden
 
 
 def shared_conversations(home: Home, words: str = "") -> list[tuple[ConversationEntry, str]]:
-    """The conversations with these words that others share with the person who acts, each with its owner. Blocks."""
+    """Return the conversations with these words that others share with the current user, and their owners. Blocks."""
     if not (person := acting.get()) or not (owners := home.conversations().sharing_owners(person)):
         return []
     known = {each.name for each in home.accounts().people()}

@@ -16,7 +16,7 @@ WRITTEN = (
 
 
 @pytest.mark.parametrize("words", WRITTEN)
-def test_text_that_looks_like_a_marker_is_not_one(words: str) -> None:
+def test_text_that_looks_like_a_marker_is_escaped(words: str) -> None:
     kept = escape_markers(f"Before it {words} after it.")
     assert marker_ids(normalise_markers(kept)) == ()
     assert unescape(kept) == f"Before it {words} after it."

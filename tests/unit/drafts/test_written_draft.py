@@ -47,7 +47,7 @@ def test_a_report_shows_all_deciding_words_of_the_passage() -> None:
     assert deciding_words({**record, "decided_by_spans": []}, OWN.text) == ""
 
 
-def test_all_spans_stay_while_nothing_has_changed() -> None:
+def test_all_spans_stay_if_nothing_has_changed() -> None:
     assert placed(SOURCE) == VERDICT
 
 

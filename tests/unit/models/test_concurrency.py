@@ -56,7 +56,7 @@ async def _fail() -> None:
     raise LookupError("what the work raised")
 
 
-def test_an_error_is_raised_by_the_blocking_call() -> None:
+def test_a_blocking_call_raises_the_error_of_its_coroutine() -> None:
     with pytest.raises(LookupError, match="what the work raised"):
         run_async(_fail())
 

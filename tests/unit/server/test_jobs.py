@@ -82,10 +82,10 @@ async def test_the_oldest_events_are_dropped_by_number_and_size(monkeypatch: pyt
     jobs, _ = made()
     for place in range(6):
         await (await jobs.start(JobOrder(f"run-{place}", "run", {}), nothing)).ended()
-    assert [jobs.here(f"run-{place}") is not None for place in range(6)] == [False, False, True, True, True, True]
+    assert [jobs.find_here(f"run-{place}") is not None for place in range(6)] == [False, False, True, True, True, True]
     monkeypatch.setattr(jobs_module, "_MOST_TEXT", 0)
     await (await jobs.start(JobOrder("last", "run", {}), nothing)).ended()
-    assert jobs.here("run-5") is None and jobs.here("last") is not None
+    assert jobs.find_here("run-5") is None and jobs.find_here("last") is not None
 
 
 async def test_a_reader_waiting_for_events_gets_them_in_order_and_then_the_end() -> None:

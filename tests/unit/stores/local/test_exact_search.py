@@ -111,7 +111,7 @@ def test_a_graph_that_has_lost_much_is_not_used_for_a_few_results(k: int) -> Non
 
 
 @pytest.mark.parametrize("wrong", [VECTORS.keys(), {"p:00007"}], ids=["all", "one"])
-def test_stored_vectors_of_another_length_than_the_query_are_named(wrong: Collection[str]) -> None:
+def test_stored_vectors_of_another_length_than_the_query_are_reported(wrong: Collection[str]) -> None:
     def stored(ids: Sequence[str]) -> dict[str, Vector]:
         return {name: VECTORS[name][:3] if name in wrong else VECTORS[name] for name in ids}
 
