@@ -14,7 +14,7 @@ Labels do not come from the code that is measured:
 
 Recall is the share of these sentences that `compare_text` names; the share of controls that it names is the price.
 `--calls` counts, with a fake server, the requests of a question and a section on the older half, of their comparison
-after the newer half was added, and of writing both anew; `--question`, `--experiment` and `--section` choose others.
+after the newer half was added, and of rewriting both; `--question`, `--experiment` and `--section` choose others.
 """
 
 from __future__ import annotations

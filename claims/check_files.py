@@ -42,7 +42,7 @@ from .word_reader import WordRun, WordText
 
 CheckFormat = Literal["html", "docx", "tex", "json", "sarif"]
 CHECK_FORMATS: Final[tuple[CheckFormat, ...]] = get_args(CheckFormat)
-_COPIES: Final = ("docx", "tex")  # of a text in the same format
+_COPIES: Final = ("docx", "tex")  # only for a text in the same format
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 

@@ -119,7 +119,7 @@ class JudgedClaim:
 
 
 def does_of(verdict: Verdict) -> Does:
-    """What a passage does for its claim."""
+    """What a passage says about its claim, by the judge's verdict."""
     if verdict.label == "unjudged":
         return ""
     if verdict.adds == "contradicts":
@@ -210,7 +210,7 @@ def _batches(claims: Mapping[str, JudgedClaim]) -> Iterator[list[tuple[str, Judg
 async def classify_sentences(
     judge: ClaimJudge, sentences: Sequence[UncitedSentence], memory: VerdictMemory, progress: Progress
 ) -> list[UncitedKind | None]:
-    """The kinds of sentences without a citation; None where nothing is known."""
+    """Classify sentences without a citation; None where the kind is unknown."""
     keys = [memory.kind_key(sentence) for sentence in sentences]
     known: dict[str, Any] = dict(await memory.recall(keys))
     missing = {key: sentence for key, sentence in zip(keys, sentences, strict=True) if key not in known}

@@ -364,7 +364,7 @@ class ManuscriptCheck:
             readable = read if len(read) == len(cited) else []
             check.faults += name_faults(check.sentence, self.manuscript.text, cited, known, readable)
             if check.missing:
-                continue  # its numbers may be those of a paper that is not here
+                continue  # its numbers may come from a paper that the library lacks
             shown, section, said = check.sentence.shown, check.sentence.section, check.said
             near_own = None if check.works else own.nearest(check.text)
             if near_own and (differing := list(own_number_faults(check.text, near_own))):

@@ -171,7 +171,7 @@ _Placed = tuple[int, PassageSentence]  # its start in the paper, and the sentenc
 
 
 def near_chunks(name: str) -> tuple[str, ...]:
-    """The id of a chunk, those of its neighbours in the paper, and of the paper's opening."""
+    """The ids of a chunk, of its neighbours in the paper, and of the chunks that open the paper."""
     try:
         key, index = split_chunk_id(name)
     except ValueError:  # a record from a file that was edited

@@ -85,7 +85,7 @@ class LibraryTools:
         self,
         context: Context[Any, Any],
         run_id: Annotated[str, Field(min_length=1, max_length=200, description="Id of the run that waits.")],
-        fields: Annotated[dict[str, str], Field(description="The fields to change; none accepts all as it is.")] = {},  # noqa: B006
+        fields: Annotated[dict[str, str], Field(description="The fields to change; empty accepts everything.")] = {},  # noqa: B006
         ignore: Annotated[bool, Field(description="Leave a reached budget as it is: the run pauses.")] = False,
     ) -> _Answer:
         """Answer what a run asks the user, and resume it. Ask the user first: the answer is theirs, not yours."""
@@ -172,7 +172,7 @@ def _address(paper: Paper) -> str:
 async def _elicit(
     asked: WaitingQuestion, context: Context[Any, Any]
 ) -> mcp_types.ElicitResult | mcp_types.InputRequiredResult:
-    """Ask the user a run's question; clients without a back channel are told to repeat the call with the answer."""
+    """Ask the user a run's question; clients without a back channel must repeat the call with the answer."""
     shown = {
         field["name"]: {"type": "string", "description": field["label"], "default": field["value"]}
         for field in asked["fields"]

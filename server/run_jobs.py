@@ -107,7 +107,7 @@ class RunJobs:
         return job
 
     async def resume_run(self, run_id: str, limits: RunLimits, answer: object = None) -> Job:
-        """Resume a run with its settings, and an answer to what it asks.
+        """Resume a run with its settings, and with an answer to its question.
 
         Raises `UnknownRunError`, or `InputError` if library or prompts changed.
         """

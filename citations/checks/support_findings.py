@@ -145,7 +145,7 @@ def support_findings(text: str, verdicts: Mapping[PairKey, Verdict]) -> list[Fin
         if len(of_it) > 1 and weighs_sources(sentence.text):
             continue  # without one of its sources, the sentence would count or compare other ones
         idle = [identifier for identifier, verdict in of_it.items() if verdict.adds == "idle"]
-        # For a sentence that none of its sources supports, the finding above is enough.
+        # If no source supports the sentence, the finding above is enough.
         if idle and len(idle) < len(of_it) and all(verdict.label != "unsupported" for verdict in of_it.values()):
             found.append(_finding(sentence, "idle-marker", idle))
     return found
