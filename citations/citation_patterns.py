@@ -160,7 +160,7 @@ _FORMS = {name: re.compile("|".join(parts)) for name, parts in _RULES["patterns"
 _FORMS |= {name: re.compile("|".join(parts), re.IGNORECASE) for name, parts in _RULES["in_any_case"].items()}
 _LONGEST_NAME = 60
 _LONGEST_PREPOSITION = 8
-_WHOLE_GROUP = 160  # a longer parenthesis contains more than a citation, and keeps its other words
+_WHOLE_GROUP = 160  # a longer parenthesis holds more than a citation, and keeps its other words
 
 
 def citation_forms(

@@ -358,7 +358,7 @@ def numbered_list(references: Iterable[Mapping[str, Any]]) -> str:
         title = shorten(str(reference["title"]), _TITLE) or reference["key"]
         names = [family_name(author) for author in reference["authors"]]
         if names and reference["authors"][0] in reference.get("text", ""):
-            names[0] = reference["authors"][0]  # a group, which is named in full as in the reference
+            names[0] = reference["authors"][0]  # a group is named in full, as in the reference
         who = names[0] + " et al." if len(names) > 2 else " and ".join(names)
         byline = escape_markdown(f"{who} {reference['year'] or 'n.d.'}".strip()).rstrip(".")
         lines.append(

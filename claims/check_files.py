@@ -282,7 +282,7 @@ def _closed_spans(source: str) -> list[tuple[int, int]]:
     begin = max(0, source.find("\\begin{document}"))
     spans: list[tuple[int, int]] = []
     for first, last in sorted(bracket_pairs(BRACE, source, begin).items()):
-        if not spans or first >= spans[-1][1]:  # the outermost ones
+        if not spans or first >= spans[-1][1]:  # only the outermost spans
             spans.append((first, last + 1))
     started = -1
     for match in _FLOAT.finditer(source, begin):

@@ -130,7 +130,7 @@ class ClaimChecker:
 # Where a claim cites what it is compared with, and where it cites anything else.
 OWN_MARK: Final = "[@]"
 OTHER_MARK: Final = "[@other]"
-OTHER_SOURCE: Final = "[other source]"  # as the prompt of the judge has it
+OTHER_SOURCE: Final = "[other source]"  # as in the judge's prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +335,7 @@ class ManuscriptCheck:
                 check.kind = kind or check.kind
         needing = [check for check in uncited if check.kind == "needs" and not check.elsewhere]
         for check in needing:
-            if check.sentence.marks:  # the fault of its citation says so
+            if check.sentence.marks:  # the fault of its citation says that already
                 continue
             check.faults.append(fault("needs-citation", "It speaks of others' work or of the world and cites nothing."))
         await self._look_elsewhere(needing[:_MOST_ELSEWHERE])

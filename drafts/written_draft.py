@@ -77,7 +77,7 @@ class ScreeningRecord(TypedDict):
     cards: int
     opened: list[str]
     near: dict[str, str]
-    table_id: NotRequired[str]  # of the table that answers, which was screened for
+    table_id: NotRequired[str]  # of the evidence table that holds the answer
     counts: NotRequired[str]  # the line on how many papers it holds
 
 

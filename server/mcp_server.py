@@ -354,7 +354,7 @@ class McpSessions:
     def __init__(self, manager: StreamableHTTPSessionManager, most: int) -> None:
         self._manager = manager
         self._most = most
-        self._of_one = max(1, most // _CLIENTS)  # client, counting the session being opened
+        self._of_one = max(1, most // _CLIENTS)  # sessions of a client, counting the one being opened
         self._sessions: OrderedDict[str, _McpSession] = OrderedDict()  # longest idle first
 
     async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:

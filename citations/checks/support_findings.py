@@ -143,7 +143,7 @@ def support_findings(text: str, verdicts: Mapping[PairKey, Verdict]) -> list[Fin
                 grouped.setdefault((rule, verdict.reason), []).append(identifier)
         found += [_finding(sentence, rule, ids, reason) for (rule, reason), ids in grouped.items()]
         if len(of_it) > 1 and weighs_sources(sentence.text):
-            continue  # without one of its sources, the sentence would count or compare other ones
+            continue  # without one of its sources, what the sentence counts or compares would change
         idle = [identifier for identifier, verdict in of_it.items() if verdict.adds == "idle"]
         # If no source supports the sentence, the finding above is enough.
         if idle and len(idle) < len(of_it) and all(verdict.label != "unsupported" for verdict in of_it.values()):

@@ -291,7 +291,7 @@ def report_links(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
     cards = [Link("citation", card.number, card.start, card.end, card.doubtful) for card in view.cards]
     findings: list[Link] = []
     for number, finding in enumerate(view.findings, 1):
-        if finding["start"] is not None:  # its mark if the text contains one, else the words concerned
+        if finding["start"] is not None:  # the mark if the text contains it, else the words concerned
             start, end, mark = finding["start"], finding["end"], MARKS.get(finding["rule"], "")
             at = text.rfind(mark, start, end) if mark else -1
             findings.append(Link("finding", number, *((at, at + len(mark)) if at >= 0 else (start, end))))
