@@ -152,7 +152,7 @@ class TextCheck:
                 if (entry := references.get(key)) is not None
             ]
             quoted = "\n".join(words for words in _quotations(sentence.text) if self._repeats(words, sentence))
-            named_at = dict.fromkeys(range(len(sentence.text) + 1), named)  # everywhere
+            named_at = dict.fromkeys(range(len(sentence.text) + 1), named)  # the same at every position
             for item in find_fabricated(sentence.text, self._library.records(), own, names_at=named_at.__getitem__):
                 words = sentence.text[item.start : item.end]
                 if words not in quoted:

@@ -68,7 +68,7 @@ def check_formats(
     if names and out is None:
         raise InputError(
             "formats: files are written only if out is given.",
-            help="Give it as out (--out FOLDER on the command line).",
+            help="Give a folder as `out` (--out FOLDER on the command line).",
         )
     return wanted or (("html",) if out is not None else ()), lacking
 

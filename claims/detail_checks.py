@@ -61,9 +61,9 @@ def number_faults(
 ) -> list[FaultRecord]:
     """Numbers and units of a sentence (`marked`: with markers) that are not in its sources.
 
-    `near` are the passages nearest to the sentence, `whole` the papers, in which a number counts only with its noun.
-    If one of their sentences says nearly the same (`said`), only it and its neighbours count. A small count in words is
-    found wherever a source has its value.
+    `near` are the passages nearest to the sentence, `whole` the papers, in which a number counts only with its noun. If
+    one of their sentences says nearly the same (`said`), only it and its neighbours count. A small count in words
+    matches its value anywhere in a source.
     """
     sources = [*near, *whole]
     if not sources and experiment is None:

@@ -277,7 +277,7 @@ _TIMEOUT: Final = 30.0  # seconds to wait for another server
 
 @dataclass(slots=True)
 class Orders:
-    """Keeps changes and deletions of runs, conversations and papers apart, also across servers, if they share a store.
+    """Serialises changes and deletions of a run, conversation or paper, also across servers that share a database.
 
     Used from one event loop.
     """
