@@ -48,7 +48,7 @@ TURNS = 2 * SEARCHES + 2
 
 
 def misbehave(body: Json) -> Json | Raw | None:
-    """What the adversary with the seed in the model's name answers, now and then with characters that are none."""
+    """What the adversary with the seed in the model's name answers, now and then with invalid characters."""
     seed = int(body["model"].rpartition("-")[2])
     if seed in HONEST and (judged := honest_verdicts(body)):
         return judged
@@ -68,7 +68,7 @@ def misbehave(body: Json) -> Json | Raw | None:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended; `error` is of ours or something that must not happen."""
+    """How a run ended; `error` is one of ours, or something that must not happen."""
 
     seed: int
     record: dict[str, Any] | None
@@ -77,7 +77,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Runs:
-    """All runs, with what the server was asked in each."""
+    """All runs, with the requests of each."""
 
     ended: list[Ended]
     requests: dict[str, list[Json]]
@@ -190,7 +190,7 @@ def test_an_honest_judge_notices_citations_of_the_wrong_evidence(runs: Runs) -> 
 
 
 def test_a_lying_judge_moves_no_citation_and_garbled_verdicts_are_reported(runs: Runs) -> None:
-    """That spans are in the chunk and marks in the text is checked of every record above."""
+    """Above, every record is checked for spans in the chunk and marks in the text."""
     lied = [end.record for end in runs.ended if end.record and end.seed not in HONEST]
     verdicts = Counter(citation["verdict"] for record in lied for citation in record["citations"])
     assert set(verdicts) <= {*LABELS} and len(verdicts) > 2, verdicts

@@ -24,7 +24,7 @@ Written = Callable[[str], tuple[Path, Finished]]
 
 @pytest.fixture(scope="module")
 def corpus_home(corpus_library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home of its own on the real papers."""
+    """A separate home with the real papers."""
     home = tmp_path_factory.mktemp("home") / ".citeloom"
     shutil.copytree(corpus_library.home.root, home)
     return home
@@ -99,7 +99,7 @@ def test_a_fresh_run_writes_the_same_text(
             assert record[field] == before[kind][field], (kind, field)
 
 
-def test_without_a_model_the_second_line_says_so(written: Written) -> None:
+def test_the_second_line_says_that_there_is_no_model(written: Written) -> None:
     _, finished = written(EXPERIMENTS[0])
     first, second = finished.err.splitlines()[:2]
     assert first.startswith("Home: ")

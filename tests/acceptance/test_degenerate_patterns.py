@@ -42,7 +42,7 @@ def test_a_pattern_takes_time_linear_in_its_text(share: int, shared: dict[str, s
     assert slow == []
 
 
-# Quadratic only in what the package itself passes.
+# Quadratic only in text that the package itself passes.
 _ARTIFICIAL = ("documents/bibliography.py: _split on ",)  # a separator as long as the value
 
 

@@ -41,7 +41,7 @@ def settings(base_url: str, **more: str) -> dict[str, str]:
 
 
 def discussion(home: Path, base_url: str, *options: str, **more: str) -> Finished:
-    """The command, which must end by itself."""
+    """The command, which must end on its own."""
     arguments = ("discussion", "--exp", EXPERIMENT, "--home", home, "--out", home.parent / "out", *options)
     process = start(*arguments, cwd=home.parent, settings=settings(base_url, **more))
     out, err = process.communicate(timeout=PATIENCE)

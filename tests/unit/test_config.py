@@ -49,7 +49,7 @@ def test_the_origin_of_each_value_is_shown(monkeypatch: pytest.MonkeyPatch) -> N
     }
 
 
-def test_a_variable_that_is_not_json_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_is_not_json_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CITELOOM_PRICES", "{'m': 1}")
     with pytest.raises(ConfigurationError, match=r"CITELOOM_PRICES \(environment\)"):
         load_settings()

@@ -1,4 +1,4 @@
-"""What errors say stands in one table, so that other tests ask for their class and the values that they name."""
+"""One table lists all error texts, so that other tests check only the class and the values named."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_message_is_one_complete_line_that_names_its_subject() -> None:
         assert len(item.message.replace("{}", "").split()) > 1 or "{}" in item.message, item
 
 
-def test_every_reason_completes_a_line() -> None:
+def test_every_reason_fits_into_its_line() -> None:
     for item in reasons():
         assert "\n" not in item.message and item.message[-1:] not in {".", " "}, item
 

@@ -1,4 +1,4 @@
-"""Forms in which people write `exp.json`: what is meant is taken, and all that is wrong is said at once."""
+"""Forms in which people write `exp.json`: the intended meaning is accepted, and all problems are reported at once."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_plots_given_by_name_use_the_name_as_caption() -> None:
     ]
 
 
-def test_missing_plots_are_named() -> None:
+def test_missing_plots_are_reported() -> None:
     with pytest.raises(ExperimentError, match="field plots:"):
         parse_experiment({"plots": {"a": 1}})
     assert any("plots[1]" in line for line in experiment_warnings(parse_experiment({"plots": ["a.png", {"a": 1}]})))

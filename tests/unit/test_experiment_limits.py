@@ -1,4 +1,4 @@
-"""What is used of a very large experiment, and that each field that is shortened is named."""
+"""Which parts of a very large experiment are used, and that each shortened field is reported."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_large_field_is_used_in_part_and_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_shortening_a_field_twice_changes_nothing(name: str) -> None:
+def test_a_shortened_field_parses_the_same_again(name: str) -> None:
     experiment = parse_experiment(LARGE[name][0])
     stored = json.loads(experiment.model_dump_json())
 

@@ -1,4 +1,4 @@
-"""Questions in the shell on a terminal: stages, answers, what is asked of them next, and what stops them."""
+"""Questions in the shell on a terminal: stages, answers, follow-ups and interruptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`research` on a real terminal: the answer is shown while it is written, and nothing of it twice."""
+"""`research` on a real terminal: the answer is shown while it is written, and no part of it twice."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class OnTerminal:
 
     @property
     def text(self) -> str:
-        """What stands there, without what moves the cursor and without the lines that show progress."""
+        """The text on the screen, without cursor movements and progress lines."""
         plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self._seen.decode("utf-8", "replace")).replace("\r", "\n")
         return "\n".join(line for line in plain.split("\n") if not re.match(r"[\u2800-\u28ff] |  searches:", line))
 
@@ -144,7 +144,7 @@ def test_ctrl_c_during_an_answer_pauses_it_and_the_same_command_resumes(server: 
     command.interrupt()
     assert command.end() == 3
     assert "Traceback" not in command.text
-    # What is said stands on a line of its own below the words that came.
+    # The notice is on its own line below the streamed words.
     assert any(line.startswith("Ensembles give better") for line in command.text.split("\n"))
     server.gate.open()
     again = OnTerminal(*given, **settings)

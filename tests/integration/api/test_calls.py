@@ -34,7 +34,7 @@ def library(home: Path) -> Any:
         yield opened
 
 
-def test_a_library_may_be_opened_without_with_and_closed_by_hand(home: Path) -> None:
+def test_a_library_can_be_opened_without_a_with_statement_and_closed_by_hand(home: Path) -> None:
     library = open_library(home)
     assert citeloom.search(library, "calibration", k=1)
     library.close()
@@ -43,7 +43,7 @@ def test_a_library_may_be_opened_without_with_and_closed_by_hand(home: Path) -> 
         citeloom.search(library, "calibration")
 
 
-async def test_a_library_may_be_awaited_or_opened_with_async_with(home: Path) -> None:
+async def test_a_library_can_be_awaited_or_opened_with_async_with(home: Path) -> None:
     library = await aopen_library(home)
     async with library:
         assert await citeloom.asearch(library, "calibration", k=1)
@@ -144,7 +144,7 @@ def test_a_single_string_is_accepted_in_place_of_a_list(library: Session, tmp_pa
         assert citeloom.ingest(empty, paper)["papers_unchanged"] == 1
 
 
-def test_a_typo_in_an_option_is_an_error(library: Session) -> None:
+def test_a_misspelt_option_is_an_error(library: Session) -> None:
     with pytest.raises(TypeError, match="min_yaer"):
         citeloom.research(library, QUESTION, min_yaer=2000)  # type: ignore[call-arg]
 

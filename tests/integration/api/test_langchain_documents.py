@@ -1,4 +1,4 @@
-"""LangChain documents and loaders taken in through the Python API."""
+"""LangChain documents and loaders ingested through the Python API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pages(source: str, *texts: str, **metadata: str) -> list[Document]:
 
 
 class TwoPages(BaseLoader):
-    """A loader as those for PDF files are."""
+    """A loader like those for PDF files."""
 
     def lazy_load(self) -> Iterator[Document]:
         yield from pages("/somewhere/ada2020.pdf", f"# Looms\n\n{prose('loom')}", f"## Methods\n\n{prose('engine')}")
@@ -89,7 +89,7 @@ def test_files_and_documents_can_be_ingested_together(session: Session, tmp_path
     assert ingest(session, [file, Document(prose("two"), metadata={"source": "two.txt"})])["papers_added"] == 2
 
 
-def test_any_other_input_is_a_clear_error(session: Session) -> None:
+def test_any_other_input_gets_a_clear_error(session: Session) -> None:
     with pytest.raises(ConfigurationError, match="Cannot ingest a int"):
         ingest(session, [7])  # type: ignore[list-item]
     with pytest.raises(InputError, match="No path was given"):

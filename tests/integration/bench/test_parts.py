@@ -26,7 +26,7 @@ RUBRIC = {
 
 @pytest.fixture(scope="module")
 def small_shared(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder like that of the real papers, with little in it."""
+    """A folder like that of the real papers, with little content."""
     small = tmp_path_factory.mktemp("shared")
     for folder in ("corpus/papers", "corpus/pdfs", "experiments", "standin"):
         (small / folder).mkdir(parents=True)
@@ -82,7 +82,7 @@ def test_benchmarks_on_real_papers_say_in_one_line_that_the_papers_are_missing(t
 
 
 def run_bench(*arguments: str | Path, shared: Path) -> subprocess.CompletedProcess[str]:
-    """The benchmarks in a process of their own, to their end."""
+    """Run the benchmarks to the end in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "bench", *map(str, arguments)],
         cwd=ROOT,

@@ -55,7 +55,7 @@ LAUGHS = (
 
 @dataclass(frozen=True)
 class Row:
-    """What a style holds ({secret} and {net} are filled in), and the value that the one line names."""
+    """The content of a style ({secret} and {net} are filled in), and the value that the error names."""
 
     name: str
     content: str
@@ -114,7 +114,7 @@ ROWS = [
 
 @pytest.fixture
 def net() -> Iterator[tuple[str, list[str]]]:
-    """An address on loopback, and the paths that it was asked for."""
+    """An address on loopback, and the paths requested from it."""
     asked: list[str] = []
 
     class Heard(http.server.BaseHTTPRequestHandler):

@@ -199,7 +199,7 @@ def test_an_unedited_text_written_without_a_model_has_no_faults(kind: str, home:
     assert [entry for entry in record["references"] if entry["faults"]] == []
 
 
-def test_a_number_that_differs_from_the_experiments_own_sentence_is_named(home: Path, tmp_path: Path) -> None:
+def test_a_number_that_differs_from_the_experiments_own_sentence_is_reported(home: Path, tmp_path: Path) -> None:
     own = "The difference between the best models is near zero over the 84 genes, although SGD wins for 58 of them."
     text = f"# Findings\n\n{own}\n\n{own.replace('58', '61')}"
     experiment = Experiment(reasoning=f"{own} It holds in part.")
@@ -227,7 +227,7 @@ def test_copied_words_need_a_citation_and_are_found_without_a_model(home: Path, 
     assert "obrien2019seeds" in first["faults"][0]["message"] and copied[:60] in first["faults"][0]["message"]
 
 
-def test_entries_unknown_to_services_are_named_and_an_unchecked_list_says_so(home: Path, tmp_path: Path) -> None:
+def test_entries_unknown_to_services_are_reported_and_an_unchecked_list_says_so(home: Path, tmp_path: Path) -> None:
     bib = tmp_path / "own.bib"
     entry = "@article{{{0}, title = {{{1}}}, author = {{Roe, Ada}}, year = 2019, journal = {{Looms}}, doi = {{{2}}}}}\n"
     entries = (("real2019", "How looms are seeded", ""), ("made2019", "A loom of pure fiction", "10.5555/made.up"))
@@ -278,7 +278,7 @@ def test_a_small_checker_model_answers_yes_or_no_for_a_document_and_a_claim(home
     assert labels(record) == ["supported", "supported", "not_found", "supported", "not_in_library"]
 
 
-def test_an_indirect_source_is_named_with_the_work_that_it_cites(library: Any, server: FakeOpenAI) -> None:
+def test_an_indirect_source_is_reported_with_the_work_that_it_cites(library: Any, server: FakeOpenAI) -> None:
     def answer(body: Any) -> Any:
         share = {"does": "supports", "sentences": [1]}
         return envelope(body, content=json.dumps({"P1": {"reason": "r", "E1": share, "verdict": "indirect"}}))
@@ -349,7 +349,7 @@ def test_inline_comments_keep_the_original_and_are_not_checked_again(kind: str, 
     assert [one["claim"] for one in again["sentences"]] == [one["claim"] for one in record["sentences"]]
 
 
-def test_formats_parts_and_files_that_do_not_exist_are_named(library: Any, tmp_path: Path) -> None:
+def test_formats_parts_and_files_that_do_not_exist_are_reported(library: Any, tmp_path: Path) -> None:
     file = written(tmp_path)
     with pytest.raises(InputError, match="sums"):
         check_text(library, file, only="sums")  # type: ignore[arg-type]

@@ -138,7 +138,7 @@ def test_plain_citations_in_word_are_matched_to_its_reference_list(tmp_path: Pat
 
 
 @pytest.mark.parametrize("case", POINTERS["pointers"], ids=lambda case: str(case["id"]))
-def test_a_mention_of_a_missing_figure_table_or_section_is_named(case: dict[str, object], tmp_path: Path) -> None:
+def test_a_mention_of_a_missing_figure_table_or_section_is_reported(case: dict[str, object], tmp_path: Path) -> None:
     file = tmp_path / f"text.{case['format']}"
     file.write_text(str(case["text"]), encoding="utf-8")
     manuscript = read_manuscript(file)
@@ -226,7 +226,7 @@ def test_tracked_changes_comments_equations_and_lost_references_in_word_are_read
         ("text.odt", b"PK", ".docx"),
     ],
 )
-def test_an_unreadable_file_is_named_in_one_line(name: str, content: bytes, says: str, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported_in_one_line(name: str, content: bytes, says: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(InputError, match=name) as raised_error:
@@ -244,7 +244,7 @@ def test_xml_with_entities_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["none.pdf", "none.docx", "none.md", "none.tex"])
-def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_manuscript(tmp_path / name)
 

@@ -140,7 +140,7 @@ def test_a_users_own_key_pattern_is_used(citeloom: Citeloom, home: Path, service
 
 
 @pytest.mark.parametrize("given", ["smith2020", "10.x/1", "https://example.org/paper", "arXiv:17"])
-def test_an_invalid_identifier_is_named_before_anything_is_sent(
+def test_an_invalid_identifier_is_reported_before_anything_is_sent(
     citeloom: Citeloom, home: Path, services: MetadataServer, given: str
 ) -> None:
     done = citeloom("add", QUAILS.doi, given, "--home", home, **services.settings())

@@ -86,7 +86,7 @@ def test_each_paper_has_a_stance_with_words_from_its_own_text(
         library.close()
 
 
-def test_repeating_the_command_calls_nothing_and_a_pause_pays_nothing_twice(
+def test_repeating_the_command_makes_no_call_and_after_a_pause_nothing_is_paid_twice(
     citeloom: Citeloom, home: Path, server: FakeOpenAI, chat: dict[str, str]
 ) -> None:
     paused = citeloom("agree", CLAIM, "--max-calls", "3", "--home", home, **chat)

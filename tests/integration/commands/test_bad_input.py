@@ -17,7 +17,7 @@ from tests.support.openai_server import FakeOpenAI
 
 @dataclass
 class Place:
-    """Where a row is played: its folder, a home with papers, an experiment, and a server that is choosy."""
+    """Where a row is run: its folder, a home with papers, an experiment, and a strict server."""
 
     folder: Path
     home: Path
@@ -26,7 +26,7 @@ class Place:
     settings: dict[str, str] = field(default_factory=dict)
 
     def experiment(self, **changes: object) -> Path:
-        """An experiment like the sample with some fields changed; `None` takes one out."""
+        """An experiment like the sample with some fields changed; `None` removes one."""
         data = json.loads(self.exp.read_text(encoding="utf-8"))
         for name, value in changes.items():
             *path, last = name.split("__")
@@ -43,7 +43,7 @@ class Place:
         return path
 
     def endpoint(self, **settings: str) -> None:
-        """Settings for the choosy server, which a row may spoil."""
+        """Settings for the strict server, which a row may break."""
         self.settings = {
             "CHAT_MODEL": "known",
             "CHAT_BASE_URL": self.server.base_url,
@@ -373,7 +373,7 @@ ROWS: list[tuple[Callable[[Place], Command], tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("row", "named"), ROWS, ids=[row.__name__ for row, _ in ROWS])
-def test_bad_input_is_named_in_one_line_and_changes_nothing(
+def test_bad_input_is_reported_in_one_line_and_changes_nothing(
     row: Callable[[Place], Command], named: tuple[str, ...], place: Place, citeloom: Citeloom
 ) -> None:
     command = row(place)

@@ -1,4 +1,4 @@
-"""check on the command line: what is wrong with exit code 4, and a limit with 3."""
+"""check on the command line: faults exit with code 4, a limit with 3."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def chat(server: FakeOpenAI) -> dict[str, str]:
     return {"CHAT_MODEL": "fake", "CHAT_BASE_URL": server.base_url}
 
 
-def test_faults_are_named_with_their_line_and_the_exit_code_is_4(
+def test_faults_are_reported_with_their_line_and_the_exit_code_is_4(
     citeloom: Citeloom, home: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     file = tmp_path / "draft.md"
@@ -62,7 +62,7 @@ def test_without_a_model_the_nearest_passages_are_shown(citeloom: Citeloom, home
     assert done.code == 0 and f'Nearest in {passage["key"]}: "{passage["quote"][:40]}' in done.out
 
 
-def test_an_empty_file_is_called_empty_and_every_counted_fault_is_named(
+def test_an_empty_file_is_called_empty_and_every_counted_fault_is_reported(
     citeloom: Citeloom, home: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "empty.md").touch()

@@ -37,7 +37,7 @@ def spoken(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 @pytest.fixture
 def told(spoken: tuple[Path, str], home: Path) -> str:
-    """The id of the conversation, in a home of its own."""
+    """The id of the conversation, in a separate home."""
     made, thread = spoken
     shutil.rmtree(home)
     shutil.copytree(made, home)

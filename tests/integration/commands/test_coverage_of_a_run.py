@@ -1,4 +1,4 @@
-"""How much of what was tried came about is said with every result: on the screen, in the report and in the JSON."""
+"""Every result says how much of the work succeeded: on the screen, in the report and in the JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def chat(server: FakeOpenAI) -> dict[str, str]:
 
 
 def unreadable(server: FakeOpenAI, *, but: int = 0) -> None:
-    """A model that reads the first passages it is asked to, and then no more."""
+    """A model that reads the first passages and then no more."""
     given: set[str] = set()
 
     def behaviour(body: Any) -> Any:
@@ -52,7 +52,7 @@ def test_passages_that_the_model_could_not_read_are_reported_everywhere(
     assert f"{coverage['unreadable']} unreadable" in report and warning in report
 
 
-def test_an_answer_without_readable_passages_does_not_claim_that_the_library_lacks_it(
+def test_an_answer_without_readable_passages_does_not_say_that_the_library_has_none(
     citeloom: Citeloom, home: Path, server: FakeOpenAI
 ) -> None:
     server.behaviour = lambda body: envelope(body, content="OK")

@@ -109,7 +109,7 @@ def test_formats_from_an_earlier_run_are_rendered_again_with_the_text(write: Any
     assert Path(section["files"]["docx"]) == word and not notes(done)
 
 
-def test_a_format_that_does_not_belong_to_the_run_is_named(
+def test_a_format_that_does_not_belong_to_the_run_is_reported(
     write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("discussion", "--format", "docx", "--format", "html")
@@ -138,7 +138,7 @@ def test_a_half_written_set_of_files_is_not_mistaken_for_an_edit(
         nonlocal calls
         calls += 1
         if calls == stop_before:
-            raise KeyboardInterrupt  # as a kill: nothing is put in order
+            raise KeyboardInterrupt  # like a kill: nothing is cleaned up
         real(path, content)
 
     with monkeypatch.context() as patch:
@@ -150,7 +150,7 @@ def test_a_half_written_set_of_files_is_not_mistaken_for_an_edit(
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(names(done))
 
 
-def test_a_moved_folder_is_recognised_and_another_home_overwrites_nothing(
+def test_files_in_a_moved_folder_are_recognised_and_another_home_overwrites_nothing(
     write: Any, home: Path, tmp_path: Path
 ) -> None:
     write("discussion")
@@ -224,7 +224,7 @@ def test_an_export_is_named_after_its_file_and_replaces_no_other(home: Path, exp
         assert not verify(library, done["files"]["html"])["mismatches"]
 
 
-def test_preparing_the_output_folder_keeps_a_file_of_any_name(write: Any, tmp_path: Path) -> None:
+def test_preparing_the_output_folder_deletes_no_file_whatever_its_name(write: Any, tmp_path: Path) -> None:
     mine = tmp_path / "out" / ".citeloom-write-test"
     mine.parent.mkdir()
     mine.write_text(MINE, "utf-8")

@@ -195,7 +195,7 @@ def test_an_invalid_address_or_one_with_a_secret_is_refused(citeloom: Citeloom, 
     assert (done.code, done.out) == (2, "") and "CITELOOM_CROSSREF_BASE_URL" in done.err and "secret" not in done.err
 
 
-def test_unreachable_services_are_named_once(citeloom: Citeloom, home: Path) -> None:
+def test_unreachable_services_are_reported_once(citeloom: Citeloom, home: Path) -> None:
     with MetadataServer() as stopped:
         pass
     done = citeloom("papers", "enrich", "--home", home, **stopped.settings())

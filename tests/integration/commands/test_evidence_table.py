@@ -74,7 +74,7 @@ def test_every_cell_is_a_slice_of_its_paper_and_every_paper_is_accounted_for(
         library.close()
 
 
-def test_repeating_the_command_calls_nothing_and_a_paused_run_pays_nothing_twice(
+def test_repeating_the_command_makes_no_call_and_after_a_pause_nothing_is_paid_twice(
     citeloom: Citeloom, home: Path, server: FakeOpenAI, chat: dict[str, str]
 ) -> None:
     paused = citeloom(*ASKED, "--max-calls", "3", "--home", home, **chat)
@@ -105,7 +105,7 @@ def test_the_users_own_study_is_a_row_with_words_from_its_file(
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is of POSIX")
 @pytest.mark.parametrize("at", [1, 3, 4])
-def test_a_table_killed_at_any_request_pays_nothing_twice(
+def test_a_table_killed_at_any_request_resumes_without_paying_twice(
     home: Path, tmp_path: Path, server: FakeOpenAI, chat: dict[str, str], at: int
 ) -> None:
     paid: list[str] = []
@@ -187,7 +187,7 @@ def test_tables_are_listed_and_deleted(citeloom: Citeloom, home: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", ["n,N", "x:colour", ":number", ",".join(map(str, range(1, 30)))])
-def test_an_unclear_column_is_named(citeloom: Citeloom, home: Path, columns: str) -> None:
+def test_an_unclear_column_is_reported(citeloom: Citeloom, home: Path, columns: str) -> None:
     done = citeloom("table", "studies", "--columns", columns, "--home", home)
     assert done.code == 2 and len(done.errors) == 1
 

@@ -1,4 +1,4 @@
-"""export: what was edited in the markdown file is what the other formats say."""
+"""export: edits in the markdown file appear in the other formats."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_text_exported_to_another_folder_can_be_verified_there(
 def test_a_section_that_ends_with_a_list_is_not_reported_as_cut_off(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
-    """Without a chat model a section may end with a list: what another section listed, what is near to nothing."""
+    """Without a chat model a section may end with passages listed elsewhere, or statements near to nothing."""
     assert citeloom("paper", exp, "--home", home, "--out", tmp_path).code == 0
     for kind in ("introduction", "methods", "results", "discussion", "conclusion", "abstract"):
         done = citeloom("export", tmp_path / f"{kind}.md", "--format", "html", "--home", home)

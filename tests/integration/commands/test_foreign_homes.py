@@ -110,7 +110,7 @@ RUN_DAMAGE: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("damage", RUN_DAMAGE.values(), ids=RUN_DAMAGE)
-def test_a_damaged_run_is_listed_and_named_when_shown(
+def test_a_damaged_run_is_listed_and_showing_it_reports_the_damage(
     damage: Callable[[Path], None], theirs: Path, citeloom: Citeloom
 ) -> None:
     run = run_of(theirs)
@@ -121,19 +121,19 @@ def test_a_damaged_run_is_listed_and_named_when_shown(
 
 
 @pytest.mark.parametrize("damage", REGISTER_DAMAGE.values(), ids=REGISTER_DAMAGE)
-def test_a_damaged_register_is_named_with_a_remedy(
+def test_a_damaged_register_is_reported_with_a_remedy(
     damage: Callable[[Path], None], theirs: Path, citeloom: Citeloom
 ) -> None:
     damage(theirs / "runs.sqlite")
     error = one_error(citeloom("runs", "list"))
     assert str(theirs / "runs.sqlite") in error and "Move it away" in error
-    # What it says helps.
+    # Its advice works.
     (theirs / "runs.sqlite").rename(theirs.parent / "moved")
     assert citeloom("runs", "list", "--json").json == []
 
 
 @pytest.mark.parametrize("damage", [garbage, torn, folder, REGISTER_DAMAGE["endless-view"]])
-def test_damaged_checkpoints_are_named_with_a_remedy(
+def test_damaged_checkpoints_are_reported_with_a_remedy(
     damage: Callable[[Path], None], theirs: Path, citeloom: Citeloom
 ) -> None:
     with closing(sqlite3.connect(theirs / "checkpoints.sqlite")) as db:
@@ -155,7 +155,7 @@ def test_damaged_checkpoints_are_named_with_a_remedy(
         "DROP TABLE turns; CREATE TABLE turns (thread_id, number, asked)",
     ],
 )
-def test_a_damaged_conversation_is_named(sql: str, theirs: Path, citeloom: Citeloom) -> None:
+def test_a_damaged_conversation_is_reported(sql: str, theirs: Path, citeloom: Citeloom) -> None:
     assert citeloom("conversations", "list").code == 0  # which makes the tables
     begun = "INSERT INTO conversations VALUES ('chat-1', 1, 1)"
     turn = "INSERT INTO turns VALUES ('chat-1', 1, 'a', 'q', 1, 1, '{}')"
@@ -175,14 +175,14 @@ def test_a_damaged_conversation_is_named(sql: str, theirs: Path, citeloom: Citel
         "DROP TABLE papers; CREATE TABLE papers (key)",
     ],
 )
-def test_a_damaged_catalog_is_named(sql: str, theirs: Path, citeloom: Citeloom) -> None:
+def test_a_damaged_catalog_is_reported(sql: str, theirs: Path, citeloom: Citeloom) -> None:
     statement(sql)(theirs / "catalog.sqlite")
     error = one_error(citeloom("papers", "list"))
     assert str(theirs / "catalog.sqlite") in error and "Move it away" in error
 
 
 def begin_at(server: FakeOpenAI, home: Path, citeloom: Citeloom, **settings: str) -> str:
-    """A run begun at a server by flags, and paused at once."""
+    """A run started with a server given by flags, and paused at once."""
     done = citeloom(
         *("research", QUESTION, "--home", home, "--model", "m", "--base-url", server.base_url, "--max-calls", "1"),
         **settings,
@@ -231,7 +231,7 @@ FORGED_MARKS: dict[str, Callable[[dict[str, Any]], None]] = {
 
 
 @pytest.mark.parametrize("change", FORGED_MARKS.values(), ids=FORGED_MARKS)
-def test_a_home_cannot_vouch_for_itself(
+def test_a_home_cannot_declare_itself_trusted(
     change: Callable[[dict[str, Any]], Any], home: Path, citeloom: Citeloom
 ) -> None:
     with FakeOpenAI() as server:
@@ -262,7 +262,7 @@ def test_a_stored_run_sets_only_settings_that_affect_its_text(home: Path, citelo
 
 
 @pytest.mark.parametrize("settings", ["[]", '"x"', "7", "null"])
-def test_a_run_without_settings_is_named(settings: str, theirs: Path, citeloom: Citeloom) -> None:
+def test_a_run_without_settings_is_reported(settings: str, theirs: Path, citeloom: Citeloom) -> None:
     forge(theirs, lambda request: request.update(settings=json.loads(settings)))
     assert "runs delete" in one_error(citeloom("runs", "resume", run_of(theirs)))
 

@@ -1,4 +1,4 @@
-"""A folder that someone else made, on the command line: what it holds is named, and nothing outside of it is read."""
+"""A folder from someone else, on the command line: its bad files are reported, and nothing outside it is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
     return inside
 
 
-def test_hostile_files_are_named_and_the_rest_is_ingested_with_exit_code_4(
+def test_hostile_files_are_reported_and_the_rest_is_ingested_with_exit_code_4(
     citeloom: Citeloom, folder: Path, tmp_path: Path
 ) -> None:
     (folder / "link.md").symlink_to("../secret.md")

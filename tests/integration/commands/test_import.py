@@ -1,4 +1,4 @@
-"""import: what was edited in Word, LibreOffice, LaTeX or Markdown is the user's text, and nothing of it is lost."""
+"""import: edits made in Word, LibreOffice, LaTeX or Markdown become the user's text without any loss."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def paper(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> tuple[Pa
 
 @pytest.fixture(scope="module")
 def unedited(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The same in one folder for all tests that edit nothing."""
+    """The same, shared by all tests that edit nothing."""
     folder = tmp_path_factory.mktemp("unedited")
     home = Path(shutil.copytree(sample_home, folder / "home"))
     exp = Path(shutil.copy(EXPERIMENT, folder / "exp.json"))
@@ -128,7 +128,7 @@ def _texts_of(library: Any, run: str) -> tuple[str, set[str]]:
     return f"{text} {captions}", set(marker_ids(text))
 
 
-def test_edits_are_named_and_used_by_the_next_export_and_paper(
+def test_edits_are_reported_and_used_by_the_next_export_and_paper(
     paper: tuple[Path, str], citeloom: Citeloom, exp: Path, tmp_path: Path
 ) -> None:
     home, run = paper
@@ -233,7 +233,7 @@ def test_fields_survive_opening_and_saving_in_libreoffice(paper: tuple[Path, str
         assert export(library, run, "docx", out=tmp_path / "back")["files"]
 
 
-def test_new_numbers_are_named_and_so_are_edits_that_an_older_copy_would_undo(
+def test_new_numbers_are_reported_and_so_are_edits_that_an_older_copy_would_undo(
     paper: tuple[Path, str], citeloom: Citeloom, tmp_path: Path
 ) -> None:
     home, _run = paper
@@ -271,7 +271,7 @@ def test_an_untouched_bracket_written_by_the_user_stays_as_it_was(
     assert f"({said})" in (tmp_path / "other" / "discussion.tex").read_text("utf-8").replace("\\ ", " ")
 
 
-def test_possible_formats_are_written_and_the_impossible_one_is_named(
+def test_possible_formats_are_written_and_the_impossible_one_is_reported(
     unedited: tuple[Path, str], citeloom: Citeloom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, _run = unedited
@@ -291,7 +291,7 @@ def test_a_name_that_is_neither_a_file_nor_a_run_is_refused(unedited: tuple[Path
 
 
 @pytest.mark.parametrize(("kind", "before"), [("docx", "<w:sectPr"), ("tex", "\\end{document}"), ("md", "<!--")])
-def test_text_after_the_references_is_named(
+def test_text_after_the_references_is_reported(
     unedited: tuple[Path, str], citeloom: Citeloom, tmp_path: Path, kind: str, before: str
 ) -> None:
     home, run = unedited

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.cli_process import environment
 
-PATIENCE = 60.0  # seconds, which neither text is read in
+PATIENCE = 60.0  # seconds, too few to read either text
 # The command line, which says when it begins to read a paper.
 COMMAND = """\
 import sys

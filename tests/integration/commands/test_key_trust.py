@@ -25,7 +25,7 @@ LOCAL = "http://127.0.0.1:1234/v1"
 
 @dataclass(frozen=True)
 class Case:
-    """Files of the folder, the environment, the user's own configuration, flags; `role` is who asks."""
+    """Files of the folder, the environment, the user's own configuration, flags; `role` uses the key."""
 
     name: str
     toml: str = ""
@@ -273,7 +273,7 @@ def test_loopback_addresses_are_recognised(url: str, local: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 5000, "\udcff", "x = " + "9" * 5000], ids=["deep", "bytes", "long"])
-def test_a_hostile_toml_is_named_in_one_line(text: str) -> None:
+def test_a_hostile_toml_is_reported_in_one_line(text: str) -> None:
     Path("citeloom.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(ConfigurationError, match=r"citeloom\.toml: ") as refused:
         load_settings()

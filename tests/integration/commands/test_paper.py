@@ -16,7 +16,7 @@ def chat(server: FakeOpenAI) -> dict[str, str]:
     return {"CHAT_MODEL": "fake", "CHAT_BASE_URL": server.base_url, **SETTINGS}
 
 
-def test_a_paused_paper_resumes_in_its_section_and_pays_nothing_twice(
+def test_a_paused_paper_resumes_in_its_section_without_paying_twice(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     command = ("paper", "--exp", exp, "--home", home, "--out", tmp_path / "out")

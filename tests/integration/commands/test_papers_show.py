@@ -75,6 +75,6 @@ def test_the_users_note_is_shown_and_found(citeloom: Citeloom, tmp_path: Path) -
     assert "walrus" not in citeloom("papers", "show", THREE[0], "--text", "--home", home).out
 
 
-def test_an_unknown_key_is_named(citeloom: Citeloom, home: Path) -> None:
+def test_an_unknown_key_is_reported(citeloom: Citeloom, home: Path) -> None:
     ended = citeloom("papers", "show", "nobody2000", "--text", "--home", home)
     assert (ended.code, ended.out) == (2, "") and "nobody2000" in ended.err

@@ -149,7 +149,7 @@ def test_ctrl_c_pauses_a_run_that_the_same_command_resumes(
     ],
     ids=["unreadable", "duplicate"],
 )
-def test_a_bad_bib_entry_is_named_and_the_others_are_kept(
+def test_a_bad_bib_entry_is_reported_and_the_others_are_kept(
     broken: str, named: str, citeloom: Citeloom, tmp_path: Path
 ) -> None:
     papers = tmp_path / "papers"
@@ -175,7 +175,7 @@ def test_a_budget_holds_across_kills(home: Path, exp: Path, tmp_path: Path) -> N
             settings = {**chat(server, MAX_CALLS=str(limit)), "CHAT_API_KEY": key}
             server.at = Moment(key, "asked", 3)
             server.victim = start("discussion", "--exp", exp, "--home", home, cwd=tmp_path, settings=settings)
-            assert finish(server.victim).code in (-signal.SIGKILL, 3)  # 3: nothing was left for it
+            assert finish(server.victim).code in (-signal.SIGKILL, 3)  # 3: no budget was left for it
         settings["CHAT_API_KEY"] = "last"
         done = finish(start("discussion", "--exp", exp, "--home", home, cwd=tmp_path, settings=settings))
         assert done.code in (0, 3), done.err
@@ -184,7 +184,7 @@ def test_a_budget_holds_across_kills(home: Path, exp: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_for_the_output_is_reported_in_one_line(tmp_path: Path, home: Path) -> None:
+def test_a_full_disk_while_writing_the_output_is_reported_in_one_line(tmp_path: Path, home: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, str(CLI), "papers", "list", "--home", str(home)],

@@ -1,4 +1,4 @@
-"""A library that can only be read: found in, listed and diagnosed; what has to write says so in one line."""
+"""A read-only library: it is searched, listed and diagnosed; commands that must write say so in one line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def files_of(home: Path) -> dict[str, int]:
 
 @pytest.fixture
 def read_only(home: Path) -> Iterator[Path]:
-    """A home in which nothing may be written."""
+    """A home without write permission."""
     places = [home, *home.rglob("*")]
     for path in places:
         path.chmod(0o555 if path.is_dir() else 0o444)

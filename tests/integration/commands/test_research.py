@@ -1,4 +1,4 @@
-"""`research` as on a shell: what is printed where, files, JSON, runs, and what is refused."""
+"""`research` as in a shell: output, files, JSON, runs, and refusals."""
 
 from __future__ import annotations
 

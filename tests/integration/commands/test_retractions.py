@@ -1,4 +1,4 @@
-"""Retractions, concerns and corrections, from where they are reported to every place where they matter."""
+"""Retractions, concerns and corrections, from their report to every place where they matter."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_other_notices_are_shown_too(citeloom: Citeloom, home: Path, kind: str, 
     assert statuses(citeloom, home)[KEY] == status
 
 
-def test_a_notice_that_refers_only_to_its_own_paper_is_handled(citeloom: Citeloom, home: Path) -> None:
+def test_a_retraction_notice_to_which_the_paper_has_no_link_is_found(citeloom: Citeloom, home: Path) -> None:
     notice = ServedWork(
         "10.5555/notice", f"Retraction: {SEEDS.title}", year=2024, updates_to=(("retraction", SEEDS.doi),)
     )
@@ -246,7 +246,7 @@ def test_a_bad_retraction_watch_file_is_a_warning(
     assert done.code == 0 and len(done.json) == 3 and said in done.err
 
 
-def test_a_damaged_file_is_named_with_its_remedy(citeloom: Citeloom, home: Path) -> None:
+def test_a_damaged_file_is_reported_with_its_remedy(citeloom: Citeloom, home: Path) -> None:
     (home / "metadata.sqlite").write_bytes(b"not a database" * 500)
     done = citeloom("papers", "list", "--home", home)
     assert done.code == 2 and "metadata.sqlite: cannot be read" in done.err and "Move it away" in done.err

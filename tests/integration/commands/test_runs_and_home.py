@@ -1,4 +1,4 @@
-"""Where things are kept, what is printed where, and what was written before."""
+"""Which home is used, where output goes, and how earlier runs are shown."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_nearest_home_in_the_parent_folders_is_used(
     [("papers", "list"), ("papers", "show", "varga2021calibration"), ("runs", "list"), ("doctor",), ("discussion",)],
     ids=" ".join,
 )
-def test_the_first_line_names_the_home_and_stdout_is_a_single_json_value(
+def test_the_first_line_names_the_home_and_stdout_is_one_json_value(
     command: tuple[str, ...], citeloom: Citeloom, home: Path, exp: Path
 ) -> None:
     more = ("--exp", exp) if command == ("discussion",) else ()
@@ -56,7 +56,7 @@ def test_the_first_line_names_the_home_and_stdout_is_a_single_json_value(
 
 
 @pytest.mark.parametrize("command", ["search looms", "papers list", "runs list", "research why"])
-def test_a_command_that_creates_no_home_calls_none_new(command: str, citeloom: Citeloom, tmp_path: Path) -> None:
+def test_a_command_that_creates_no_home_does_not_say_new(command: str, citeloom: Citeloom, tmp_path: Path) -> None:
     done = citeloom("--home", tmp_path / "none", *command.split())
     assert done.err.splitlines()[0] == f"Home: {tmp_path / 'none'}" and not (tmp_path / "none").exists()
 

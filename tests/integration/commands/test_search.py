@@ -72,7 +72,7 @@ def test_an_empty_search_says_that_nothing_was_found(citeloom: Citeloom, home: P
 
 
 @pytest.mark.parametrize("query", ["xqzv blorf wibble", "price of crude oil", "medieval church music"])
-def test_a_query_near_to_no_passage_is_reported_as_without_a_match(citeloom: Citeloom, home: Path, query: str) -> None:
+def test_a_query_far_from_every_passage_says_that_nothing_matches(citeloom: Citeloom, home: Path, query: str) -> None:
     passages = citeloom("--home", home, "search", query)
     assert passages.code == 0 and "No passage matches" in passages.err
     assert not any(record["near"] for record in citeloom("--home", home, "search", query, "--json").json)
@@ -82,7 +82,7 @@ def test_a_query_near_to_no_passage_is_reported_as_without_a_match(citeloom: Cit
 
 
 @pytest.mark.parametrize("query", ["seeds", "calibration of wearers", "Do ensembles give better probabilities?"])
-def test_a_query_that_papers_answer_is_not_reported_as_without_a_match(
+def test_a_query_that_papers_answer_does_not_say_that_nothing_matches(
     citeloom: Citeloom, home: Path, query: str
 ) -> None:
     assert "No passage matches" not in citeloom("--home", home, "search", query).err

@@ -56,7 +56,7 @@ def test_servers_are_found_at_their_usual_addresses(monkeypatch: pytest.MonkeyPa
 
 
 class Lying(BaseHTTPRequestHandler):
-    """Sends what its server holds, whatever is asked, without the form of HTTP."""
+    """Sends its server's bytes to every request, without valid HTTP."""
 
     def handle(self) -> None:
         self.request.recv(65536)
@@ -73,7 +73,7 @@ class Lying(BaseHTTPRequestHandler):
     ],
     ids=["no HTTP", "cut short", "nested", "no names"],
 )
-def test_a_server_with_false_answers_is_named_in_one_line(citeloom: Citeloom, settings_file: Path, said: bytes) -> None:
+def test_a_server_that_lies_is_reported_in_one_line(citeloom: Citeloom, settings_file: Path, said: bytes) -> None:
     with HTTPServer(("127.0.0.1", 0), Lying) as server:
         server.said = said  # type: ignore[attr-defined]
         threading.Thread(target=server.serve_forever, daemon=True).start()

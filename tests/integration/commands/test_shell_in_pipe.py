@@ -1,4 +1,4 @@
-"""`chat` without a terminal: a line each, plain text out, the code of what failed."""
+"""`chat` without a terminal: one line at a time, plain output, and the exit code of a failure."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_after_an_unanswered_follow_up_the_last_answer_can_be_opened_saved_and_i
     assert "\nFile: " in done.out
     assert QUESTION in (tmp_path / "answer.md").read_text(encoding="utf-8")
     assert done.code == 0, done.err
-    # The feedback is about the last answer and not about the question that had none.
+    # The feedback concerns the last answer, not the unanswered question.
     assert done.out.count(f"# {QUESTION}") == 2, done.out
     thread = re.search(r"chat --thread (chat-\w+)", done.err)
     assert thread is not None

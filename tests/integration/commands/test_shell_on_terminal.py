@@ -1,4 +1,4 @@
-"""`chat` as a person uses it, on a terminal: lists and their numbers, files, what goes wrong, Ctrl-C."""
+"""`chat` as a person uses it, on a terminal: lists and their numbers, files, errors, Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line is there at once: help loads nothing that only a command needs."""
+"""The command line starts quickly: help loads nothing that only a command needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fails is marked in every format, or with --strict left out of all of them and listed."""
+"""Failing sentences are marked in every format, or with --strict left out of all and listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sync-tex: sections in a LaTeX project, of which nothing but our regions is ever touched."""
+"""sync-tex: sections in a LaTeX project, where only Citeloom's regions are ever changed."""
 
 from __future__ import annotations
 

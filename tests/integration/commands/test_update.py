@@ -1,4 +1,4 @@
-"""update: sentences, answers and tables that a changed library concerns, and what becomes of them."""
+"""update: sentences, answers and tables affected by a changed library, and how they are updated."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _add(citeloom: Citeloom, home: Path, tmp_path: Path, verb: str = "calm", nam
     assert citeloom("ingest", file, "--home", home).code == 0
 
 
-def test_a_new_paper_is_named_judged_once_and_accepted(
+def test_a_new_paper_is_reported_judged_once_and_accepted(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, server: FakeOpenAI, model: dict[str, str]
 ) -> None:
     run = _write(citeloom, home, exp, tmp_path / "out", **model)["thread_id"]
@@ -90,14 +90,14 @@ def test_a_new_paper_is_named_judged_once_and_accepted(
 
 
 @pytest.mark.parametrize("with_model", [True, False])
-def test_a_contradicting_paper_is_named_and_can_be_cited_after_the_sentence(
+def test_a_contradicting_paper_is_reported_and_can_be_cited_after_the_sentence(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, model: dict[str, str], with_model: bool
 ) -> None:
     _write(citeloom, home, exp, tmp_path / "out", **model)
     _add(citeloom, home, tmp_path, "did not calm")
     settings = model if with_model else {}
     item = citeloom("update", "--home", home, "--json", **settings).json["items"][0]
-    # The model of the test says "supported" of everything without "never", so only the words decide.
+    # The test's model calls everything without "never" supported, so only the words decide.
     assert item["reason"] == ("better evidence" if with_model else "opposite evidence")
     if not with_model:
         assert item["judged"] is False and "boats2026 denies it" in item["detail"]
@@ -106,7 +106,7 @@ def test_a_contradicting_paper_is_named_and_can_be_cited_after_the_sentence(
         assert f"Accepted {item['id']}:" in done.out and "0 items" in citeloom("update", "--home", home).err
 
 
-def test_edited_removed_and_retracted_papers_are_named_and_replaced(
+def test_edited_removed_and_retracted_papers_are_reported_and_replaced(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     record = _write(citeloom, home, exp, tmp_path / "out")
@@ -165,7 +165,7 @@ def _on_terminal(home: Path, settings: dict[str, str], *arguments: str) -> Itera
         child.close(force=True)
 
 
-def test_on_a_terminal_it_asks_what_to_accept(
+def test_on_a_terminal_the_command_asks_what_to_accept(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, model: dict[str, str]
 ) -> None:
     _write(citeloom, home, exp, tmp_path / "out", **model)

@@ -1,4 +1,4 @@
-"""What a run may spend, what it spent, what was reused, and what is kept of it."""
+"""A run's budget, its spending, reused answers, and what is kept of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""verify: what was changed in a result, or in the library that it was made from, is named by its field."""
+"""verify: a change in a result, or in its library, is reported with its field."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def written(discussion: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(discussion, tmp_path))
 
 
-def test_each_citation_can_be_checked_without_the_library(citeloom: Citeloom, written: Path, home: Path) -> None:
+def test_each_citation_can_be_checked_from_the_file_alone(citeloom: Citeloom, written: Path, home: Path) -> None:
     record = json.loads(written.read_text("utf-8"))
     assert record["citations"]
     for citation in record["citations"]:
@@ -89,7 +89,7 @@ def _set(name: str, field: str, value: Any) -> Change:
         (_set("numbers", "text", "123456"), "numbers[0].text"),
     ],
 )
-def test_a_failed_check_is_named_by_file_and_field(
+def test_a_failed_check_is_reported_by_file_and_field(
     citeloom: Citeloom, written: Path, home: Path, change: Change, field: str
 ) -> None:
     record = json.loads(written.read_text("utf-8"))
@@ -101,7 +101,7 @@ def test_a_failed_check_is_named_by_file_and_field(
     assert field in {item["field"] for item in listed["mismatches"]}
 
 
-def test_a_paper_that_left_the_library_is_named(citeloom: Citeloom, written: Path, home: Path) -> None:
+def test_a_paper_that_left_the_library_is_reported(citeloom: Citeloom, written: Path, home: Path) -> None:
     key = json.loads(written.read_text("utf-8"))["citations"][0]["key"]
     assert citeloom("papers", "remove", key, "--home", home).code == 0
     done = citeloom("verify", written, "--home", home)
@@ -149,7 +149,7 @@ def test_a_file_that_is_not_a_result_is_wrong_input(
 
 
 @pytest.mark.parametrize("command", [("verify",), ("export", "--format", "docx")])
-def test_a_file_not_written_by_citeloom_is_named(
+def test_a_file_not_written_by_citeloom_is_reported(
     citeloom: Citeloom, home: Path, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     file = tmp_path / "README.md"
@@ -168,7 +168,7 @@ def exported(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def _edit(file: Path, old: str, new: str) -> bool:
-    """Replace words in a file, in a .docx or .odt in its document; whether they were there."""
+    """Replace words in a file, or in the document of a .docx or .odt; returns whether they were there."""
     if file.suffix == ".json":
         record = json.loads(file.read_text("utf-8"))
         before, record["text"] = record["text"], record["text"].replace(old, new)
@@ -229,7 +229,7 @@ def test_the_text_of_each_format_is_checked(
         shutil.copytree(exported, folder, dirs_exist_ok=True)
         if fields:
             file.write_bytes(source)
-        plain = [words.replace("&quot;", '"') for words in change]  # an attribute without an apostrophe stands in these
+        plain = [words.replace("&quot;", '"') for words in change]  # these contain an attribute without an apostrophe
         assert _edit(file, *change) or _edit(file, *plain), what
         done = citeloom("verify", file, "--home", home)
         assert done.code == 4, f"{what}: {done.err}"

@@ -1,4 +1,4 @@
-"""The 57 real papers: how they are cut, and what is kept out of search."""
+"""The 57 real papers: how they are split, and what is excluded from search."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_text_that_is_not_the_papers_own_is_not_searched(parsed: dict[str, Parse
     assert not [chunk.id for chunk in chunks_of(key, parsed[key]) if words in chunk.text]
 
 
-def test_letters_to_reviewers_end_the_search(parsed: dict[str, ParsedPaper]) -> None:
+def test_letters_to_reviewers_and_all_that_follows_are_not_searched(parsed: dict[str, ParsedPaper]) -> None:
     paper = parsed["nicholson2021examining"]
     letters = next(section for section in paper.sections if section.title == "Response to Reviewers")
     assert all(chunk.end <= letters.start for chunk in chunks_of("nicholson2021examining", paper))

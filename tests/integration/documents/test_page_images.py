@@ -1,4 +1,4 @@
-"""Page images are drawn in a process of their own, and every file that is no page of a PDF has its reason."""
+"""Page images are drawn in a separate process, and a file without the page is refused with a reason."""
 
 from __future__ import annotations
 

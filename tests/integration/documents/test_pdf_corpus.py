@@ -1,4 +1,4 @@
-"""The real PDFs: headings against the same papers in markdown, and the page of every chunk by another library."""
+"""The real PDFs: headings are compared with the same papers in markdown, and pages of chunks with another library."""
 
 from __future__ import annotations
 

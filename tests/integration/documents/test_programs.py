@@ -1,4 +1,4 @@
-"""Programs that read what others wrote: within limits, killed when their work is cancelled, ended with us."""
+"""Programs that read other people's files: limited, killed when their work is cancelled, ended with Citeloom."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from citeloom.documents.sandbox import OutOfTimeError, in_thread, run
 from tests.support.late_timer import expire_after
 
 PATIENCE = 300.0  # seconds, before a test that would hang fails instead
-# A program that says on a socket that it is there, and stays until it is killed, deaf to all that can be ignored.
+# A program that reports on a socket that it runs, and ignores every signal that can be ignored.
 PROGRAM = """\
 import signal, socket, sys
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -26,7 +26,7 @@ line = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 line.sendall(b"here")
 line.recv(1)
 """
-# The command line with that program in place of pandoc.
+# The command line with that program instead of pandoc.
 COMMAND = """\
 import sys
 import pypandoc
@@ -57,7 +57,7 @@ def came(listener: socket.socket) -> socket.socket:
 
 
 def ended(line: socket.socket) -> bool:
-    """Whether the program at the other end is gone; raises TimeoutError when it lives on."""
+    """Whether the program at the other end has ended; raises TimeoutError if it still runs."""
     with line:
         try:
             return line.recv(1) == b""
@@ -127,7 +127,7 @@ def test_pandoc_ends_with_the_command_that_started_it(
         assert "same command" in said
 
 
-def test_a_program_gets_no_key_of_citeloom(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_external_programs_get_no_api_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("OPENAI_API_KEY", "CITELOOM_CHAT_API_KEY", "GHCRTS", "NO_PROXY"):
         monkeypatch.setenv(name, "sk-secret")
     shown = tmp_path / "pandoc"

@@ -1,4 +1,4 @@
-"""Functions that are called in a process of their own, within limits."""
+"""Functions that are called in a separate process, within limits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_large_bibliography_reads_like_a_small_one(tmp_path: Path) -> None:
     assert read == parse_bibliography(text, source=str(tmp_path / "all.bib"))
 
 
-def test_a_large_bibliography_that_expands_without_end_is_named(tmp_path: Path) -> None:
+def test_a_large_bibliography_that_expands_without_end_is_reported(tmp_path: Path) -> None:
     macros = (
         '@string{m0 = "'
         + "x" * 150_000

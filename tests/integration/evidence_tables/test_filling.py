@@ -1,4 +1,4 @@
-"""Filling an evidence table: every paper is decided on, nothing is read twice, and what a person wrote stays."""
+"""Filling an evidence table: every paper is classified, nothing is read twice, and a person's edits stay."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Screener:
 
 @dataclass
 class Reader:
-    """Reads the first growth that it is shown, leaves out papers named so, and remembers what it was asked."""
+    """Reads the first growth value that it is shown, leaves out the papers given to it, and records its requests."""
 
     outside: frozenset[str] = frozenset()
     value: str = ""

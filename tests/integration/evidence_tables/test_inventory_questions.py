@@ -1,4 +1,4 @@
-"""A question for the papers of a kind is answered by a table: its cells are evidence, and the counts stand below it."""
+"""A question for all studies of some kind is answered by a table: its cells are evidence, the counts below it."""
 
 from __future__ import annotations
 

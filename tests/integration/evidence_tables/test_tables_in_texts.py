@@ -1,4 +1,4 @@
-"""An evidence table given to a section: its cells can be cited with their words, and it can stand in the text."""
+"""An evidence table given to a section: its cells can be cited with their words, and the text can show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library as LangChain tools: alone, in a graph of somebody else, and in the examples."""
+"""The library as LangChain tools: alone, in another graph, and in the examples."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_a_supervisor_agent_searches_and_asks(library: Session) -> None:
     assert "okafor2022ensembles" in first.text and "Sources" in last.text
 
 
-def test_a_closed_library_is_named(home: Path) -> None:
+def test_a_closed_library_is_reported(home: Path) -> None:
     with open_library(home) as opened:
         tools = langchain_tools(opened)
     assert "is closed" in tools[0].invoke({"query": "seeds"})

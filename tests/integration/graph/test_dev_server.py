@@ -46,7 +46,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The server in a folder whose `.env` names the home; a `.citeloom` beside it must not be taken."""
+    """The server in a folder whose `.env` names the home; a `.citeloom` beside it must not be used."""
     folder = tmp_path_factory.mktemp("project")
     home = shutil.copytree(sample_home, folder / "my library")
     with open_library(home) as opened:
@@ -194,7 +194,7 @@ async def test_a_chat_page_asks_and_follows_up_with_messages(client: LangGraphCl
         ("research", {"messages": [{"role": "user", "content": "What?"}]}, "use the conversation graph"),
     ],
 )
-async def test_a_malformed_chat_is_named(client: LangGraphClient, graph: str, given: Any, said: str) -> None:
+async def test_a_malformed_chat_is_reported(client: LangGraphClient, graph: str, given: Any, said: str) -> None:
     kind, data = (await stream(client, await new_thread(client), given, graph))[-1]
     assert kind == "error" and said in data["message"]
 
@@ -244,7 +244,7 @@ async def test_the_server_opens_the_home_named_by_doctor(
     with Journal(home_of_the_command_line(server) / "journal.sqlite") as journal:
         usage = await journal.usage(RunScope(thread))
     assert usage.llm_calls == endpoint.calls() > 0
-    # The key is in the environment of the server, and nowhere in what it hands out.
+    # The key is in the environment of the server, and nowhere in its answers.
     history = await client.threads.get_history(thread)
     assert KEY not in json.dumps([state, history, events])
 

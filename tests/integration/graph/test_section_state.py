@@ -1,4 +1,4 @@
-"""What a thread of the section graph remembers, and what it hands out."""
+"""What a thread of the section graph remembers, and what it returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session that serves many runs, as a server's does, keeps nothing of a run that nobody works on any more."""
+"""A session that serves many runs, as a server's does, keeps nothing of finished runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_copies_share_learned_context_sizes_unless_models_or_contexts_differ(hom
         assert session.with_settings(chat_model="other").contexts is not session.contexts
 
 
-async def test_a_run_in_progress_keeps_its_budget_and_stays_fresh(home: Path) -> None:
+async def test_a_fresh_run_in_progress_keeps_its_budget_and_stays_fresh(home: Path) -> None:
     with open_session(SETTINGS, FolderHome(home)) as session, session.run("slow", fresh=True):
         roles, budget = await session.roles_of("slow"), id(session.budget("slow"))
         for number in range(MANY):

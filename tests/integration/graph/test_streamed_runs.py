@@ -187,7 +187,7 @@ async def test_closing_a_stream_pauses_the_run_and_loses_only_the_call_in_flight
     assert the_end(came)["result"]["usage"]["llm_calls"] == server.answered - 1
 
 
-async def test_a_second_caller_of_a_running_run_waits_and_gets_its_result(
+async def test_a_second_caller_waits_for_a_run_in_progress_and_gets_its_result(
     session: Opened, server: FakeOpenAI, experiment: Any
 ) -> None:
     opened = session()
@@ -224,7 +224,7 @@ async def test_a_callback_receives_the_same_events_and_the_result(session: Opene
     assert "".join(tokens(answered)) == answer["text"]
 
 
-async def test_a_busy_server_is_waited_for_before_the_first_token(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_stream_waits_for_a_busy_server_before_its_first_token(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes(DRAFT)
     server.failures = [Status(503, retry_after="0")]
     came = await told(astream_research(session(), QUESTION))

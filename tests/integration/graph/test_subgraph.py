@@ -29,7 +29,7 @@ STEPS_OF_A_SECTION = {"default_queries", "gather", "agent", "guard", "generate",
 
 @dataclass(frozen=True)
 class Told:
-    """What a run of the example told, and how it ended."""
+    """The events of a run of the example, and how it ended."""
 
     events: list[tuple[str, str]]
     returncode: int
@@ -81,7 +81,7 @@ def run_example(home: Path, base_url: str, *, kill_at: str = "", interrupts: str
 
 @dataclass(frozen=True)
 class Whole:
-    """An undisturbed run: what it told, the model calls that it made, and its home."""
+    """An undisturbed run: its events, its model calls, and its home."""
 
     told: Told
     calls: int

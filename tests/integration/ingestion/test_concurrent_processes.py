@@ -45,7 +45,7 @@ def holder(home: Home) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.long
-def test_two_concurrent_ingests_take_turns_and_say_for_whom_they_wait(
+def test_two_concurrent_ingests_take_turns_and_say_which_process_they_wait_for(
     home: Home, holder: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     command = ("--home", home.root, "ingest", SAMPLES, "--json")

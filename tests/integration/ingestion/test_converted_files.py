@@ -1,4 +1,4 @@
-"""An unchanged PDF is not read again, an edited one is, and nothing of it stays when its paper leaves."""
+"""An unchanged PDF is not read again, an edited one is, and its cache entry is deleted with its paper."""
 
 from __future__ import annotations
 

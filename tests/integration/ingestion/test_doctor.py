@@ -178,7 +178,7 @@ async def test_a_missing_full_text_folder_is_recreated_on_opening(
     assert await everything(open_library()) == sound
 
 
-async def test_an_index_without_vectors_is_named_and_rebuilt(
+async def test_an_index_without_vectors_is_reported_and_rebuilt(
     papers: Path, home: Home, open_library: Callable[..., Library]
 ) -> None:
     # Chroma moves vectors to files of their own after a thousand; before that they are in its database.

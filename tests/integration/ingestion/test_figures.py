@@ -140,7 +140,7 @@ def test_a_figure_of_a_pdf_is_drawn_from_its_page(library: Library, folder: Path
         ("data:image/png;base64,AAA", "damaged"),
     ],
 )
-def test_an_unread_image_gives_a_reason(library: Library, folder: Path, address: str, reason: str) -> None:
+def test_an_image_that_is_not_read_has_a_reason(library: Library, folder: Path, address: str, reason: str) -> None:
     import os
 
     (folder.parent / "secret.png").write_bytes(picture(colour="blue"))

@@ -1,4 +1,4 @@
-"""The full-text index beside the other stores: what it finds, and what happens when it is not as it should be."""
+"""The full-text index beside the other stores: what it finds, and what happens when it is damaged or stale."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ async def test_stale_index_entries_are_found_and_repaired(library: Library, pape
     assert problems(library) == []
 
 
-async def test_changes_by_another_process_are_seen(papers: Path, open_library: Callable[..., Library]) -> None:
+async def test_a_search_sees_changes_by_another_process(papers: Path, open_library: Callable[..., Library]) -> None:
     writer, reader = open_library(), open_library()
     await ingest(writer, [papers / "ada2020.md"])
     assert found(reader, "loom") and not found(reader, "compiler")

@@ -1,4 +1,4 @@
-"""Where the library lives, and what doctor finds and mends there."""
+"""Where the library is, and what doctor finds and repairs there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_nearest_home_in_the_parent_folders_is_found(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("place", ["home", "home/inside", "home/deep/inside"])
-def test_a_home_without_write_permission_is_named(tmp_path: Path, place: str) -> None:
+def test_a_home_without_write_permission_is_reported(tmp_path: Path, place: str) -> None:
     (tmp_path / "home").write_text("a file in the way", encoding="utf-8")
     home = FolderHome(tmp_path / place)
     with pytest.raises(InputError, match="cannot be written") as raised:
@@ -46,7 +46,7 @@ def test_a_home_without_write_permission_is_named(tmp_path: Path, place: str) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
 
 
-def test_a_file_in_place_of_a_folder_is_named(home: Home) -> None:
+def test_a_file_in_place_of_a_folder_is_reported(home: Home) -> None:
     locks = home.root / "locks"
     home.root.mkdir(exist_ok=True)
     locks.write_text("a file in the way", encoding="utf-8")
@@ -72,7 +72,7 @@ def test_reading_requires_a_library(home: Home) -> None:
     assert not home.root.exists()
 
 
-def test_a_file_that_is_not_a_catalog_is_named(home: Home) -> None:
+def test_a_file_that_is_not_a_catalog_is_reported(home: Home) -> None:
     home.prepare().catalog.write_bytes(b"not a database, but long enough to be looked at as one" * 30)
     with pytest.raises(InputError, match=r"catalog\.sqlite is not a library catalog"):
         Library.open(home, WordEmbedding())

@@ -56,7 +56,7 @@ def headed(yaml: str) -> Callable[[Path], object]:
 
 
 def sparse(name: str, size: int = 6_000_000_000) -> Callable[[Path], object]:
-    """A file that says it is large and takes no room."""
+    """A file that claims to be large and takes no space."""
 
     def make(folder: Path) -> None:
         with (folder / name).open("wb") as file:
@@ -291,7 +291,7 @@ async def test_rebuilding_keeps_the_paper_of_a_file_that_became_too_large(folder
     ],
     ids=["a pipe", "6 GB", "no text"],
 )
-async def test_a_hostile_bib_is_named_and_stops_before_anything_is_done(
+async def test_a_hostile_bib_is_reported_and_stops_before_anything_is_done(
     make: Callable[[Path], object], said: str, folder: Path, library: Library
 ) -> None:
     make(folder)

@@ -89,7 +89,7 @@ async def test_an_edit_embeds_only_the_changed_chunks(library: Library, papers: 
     assert_sound(library)
 
 
-async def test_a_shorter_text_leaves_no_chunk_behind(library: Library, papers: Path) -> None:
+async def test_shortening_a_text_leaves_no_old_chunk(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     count = library.chunk_count("ada2020")
     file = papers / "ada2020.md"
@@ -403,7 +403,7 @@ async def test_a_paper_gives_windows_around_chunks_and_its_introduction(library:
         library.paper("ada2002")
 
 
-async def test_a_copy_of_a_paper_is_named_and_not_added(library: Library, papers: Path) -> None:
+async def test_a_copy_of_a_paper_is_reported_and_not_added(library: Library, papers: Path) -> None:
     (papers / "library.bib").unlink()
     shutil.copy(papers / "ada2020.md", papers / "copy.md")
     report = await ingest(library, [papers])

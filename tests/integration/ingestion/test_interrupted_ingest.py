@@ -146,7 +146,7 @@ async def test_a_killed_edit_leaves_the_old_or_the_new_text(
     assert library.store.stored_ids() == wanted.chunks.keys()
 
 
-async def test_a_second_writer_waits_and_says_for_whom(
+async def test_a_second_writer_waits_and_says_for_which_process(
     home: Home, papers: Path, open_library: Callable[..., Library]
 ) -> None:
     with start(home, papers, "wait", "Stored", 1) as process:

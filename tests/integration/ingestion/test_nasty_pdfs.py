@@ -1,4 +1,4 @@
-"""Damaged, locked, scanned and mislabelled PDFs: each is taken in rightly or refused with its true reason."""
+"""Damaged, locked, scanned and mislabelled PDFs: each is ingested correctly or refused with its true reason."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def nasty(shared_dir: Path) -> Path:
     return shared_dir / "corpus" / "pdfs" / "nasty"
 
 
-def test_the_table_lists_every_file(nasty: Path) -> None:
+def test_every_bad_pdf_has_an_expected_reason(nasty: Path) -> None:
     assert {file.stem for file in nasty.glob("*.pdf")} == {*REFUSED, "multicolumn"}
 
 

@@ -108,7 +108,7 @@ async def test_a_note_belongs_to_a_key_or_file_whatever_the_case_of_its_ending(
     assert (await matches(library))[0] == (key, NOTE)
 
 
-async def test_a_note_without_a_paper_is_named_and_is_not_a_paper(library: Library, papers: Path) -> None:
+async def test_a_note_without_a_paper_is_reported_and_is_not_a_paper(library: Library, papers: Path) -> None:
     (papers / "nobody1900.notes.md").write_text(NOTE, encoding="utf-8")
     (papers / "elsewhere").mkdir()
     (papers / "elsewhere" / "ada2020.notes.md").write_text(NOTE, encoding="utf-8")

@@ -1,6 +1,6 @@
 """Pages without text are read by OCR if the user wants it, and only those; a program that misbehaves harms nothing.
 
-What tesseract itself makes of a page is tried where it is installed; its faults are played by a program of that name.
+Real tesseract is tested if it is installed; a stand-in program imitates its faults.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def test_a_file_read_without_ocr_is_read_again_with_it(
         (":", "tesseract printed something other than hOCR"),
     ],
 )
-def test_a_failing_page_is_named_and_tried_again(
+def test_a_failing_page_is_reported_and_tried_again(
     reading: str, reason: str, folder: Path, library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, tmp_path, reading)
@@ -253,7 +253,7 @@ def test_scans_are_read_and_marked_wherever_they_are_shown(
 
 
 @pytest.mark.parametrize("mode", ["--ocr", ""])
-def test_missing_programs_or_languages_are_named_with_the_remedy(
+def test_missing_programs_or_languages_are_reported_with_the_remedy(
     mode: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: RunCli
 ) -> None:
     install(monkeypatch, tmp_path, printing(SAID))
@@ -290,7 +290,7 @@ def test_doctor_says_whether_scans_can_be_read(
     assert run_cli("doctor", OCR="auto").code == 0
 
 
-def test_a_program_that_fails_to_start_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_fails_to_start_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = install(monkeypatch, tmp_path, ":")
     program.write_text("#!/no/such/shell\n")
     with pytest.raises(InputError, match="does not start"):

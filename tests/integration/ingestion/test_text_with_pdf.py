@@ -50,7 +50,7 @@ async def test_a_pdf_added_later_provides_the_pages(library: Library, shared_dir
     assert (await ingest(library, [tmp_path / "a"])).unchanged == (KEY,)
 
 
-async def test_a_pdf_of_a_different_text_is_named(library: Library, shared_dir: Path, tmp_path: Path) -> None:
+async def test_a_pdf_of_a_different_text_is_reported(library: Library, shared_dir: Path, tmp_path: Path) -> None:
     folder = files(shared_dir, tmp_path / "a", ".md")
     shutil.copy(shared_dir / "corpus" / "pdfs" / "zietz2018network.pdf", folder / f"{KEY}.pdf")
     report = await ingest(library, [folder])

@@ -1,4 +1,4 @@
-"""Neovim and Emacs, as the system has them, and Obsidian's plugin in Node: what our extensions show of the server."""
+"""Neovim and Emacs, as the system has them, and Obsidian's plugin in Node: what our extensions show."""
 
 from __future__ import annotations
 

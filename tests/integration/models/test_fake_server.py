@@ -1,4 +1,4 @@
-"""The fake server and the adversary keep their own promises, or the tests that rest on them mean nothing."""
+"""The fake server and the adversary behave as promised, or the tests that rely on them mean nothing."""
 
 from __future__ import annotations
 

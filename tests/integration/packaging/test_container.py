@@ -26,7 +26,7 @@ def test_the_image_starts_a_server_that_requires_a_token(tmp_path: Path) -> None
     assert not out and "Set CITELOOM_SERVER_TOKEN" in err
 
 
-def test_a_missing_secret_is_named(tmp_path: Path) -> None:
+def test_a_missing_secret_is_reported(tmp_path: Path) -> None:
     named = {name.removeprefix("CITELOOM_"): value for name, value in SERVICE["environment"].items() if "TOKEN" in name}
     assert named == {"SERVER_TOKEN_FILE": f"/run/secrets/{SERVICE['secrets'][0]}"}
     _, err = start("--home", tmp_path / "home", "serve", cwd=tmp_path, settings=named).communicate()

@@ -1,4 +1,4 @@
-"""The wheel: everything that the package needs is in it, and it works where nothing else of the project is."""
+"""The wheel: it contains everything that the package needs, and works without the rest of the project."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ async def test_memory_entries_are_private_or_shared(home: Path) -> None:
         await aforget(bob, folder, "zz")
 
 
-async def test_a_damaged_memory_is_named_with_its_remedy(home: Path) -> None:
+async def test_a_damaged_memory_is_reported_with_its_remedy(home: Path) -> None:
     (home / "memory.sqlite").write_bytes(b"no database at all, but long enough to be one" * 100)
     with pytest.raises(InputError, match=r"memory\.sqlite: cannot be read.*Move it away"):
         await alist_memory(settings_for(), FolderHome(home))

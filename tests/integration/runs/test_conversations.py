@@ -1,4 +1,4 @@
-"""Conversations on a chat model at a real socket: what each turn is shown, what stays the same, what is given up."""
+"""Conversations on a chat model at a real socket: what each turn sees, what stays the same, and what is dropped."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ async def test_only_possible_follow_ups_are_rewritten(session: Opened, server: F
     assert "and why there (of calibration)?" in writer.prompts[-1].rpartition("The question")[2]
 
 
-async def test_if_the_model_rewrites_nothing_rules_do(session: Opened, server: FakeOpenAI) -> None:
+async def test_if_the_model_does_not_rewrite_a_question_rules_do(session: Opened, server: FakeOpenAI) -> None:
     writer = Librarian()
 
     def useless(body: Json) -> Any:

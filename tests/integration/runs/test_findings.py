@@ -1,4 +1,4 @@
-"""Findings of the checks reach the writer word for word; what it does not repair is listed with its span."""
+"""Findings of the checks reach the writer word for word; unrepaired findings are listed with their spans."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def record_of(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) 
     return finished.record
 
 
-async def test_the_repair_request_names_what_failed(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> None:
+async def test_the_repair_request_names_the_faults(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> None:
     server.behaviour = writer = Writer(mends=True)
     record = await record_of(home, server, experiment)
     (request,) = writer.repairs

@@ -1,4 +1,4 @@
-"""The other formats of a finished section: written beside the markdown, again at no cost, and never instead of it."""
+"""The other formats of a finished section: written beside the markdown, and rendered again at no cost."""
 
 from __future__ import annotations
 

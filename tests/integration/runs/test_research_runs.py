@@ -127,7 +127,7 @@ async def test_the_answer_rests_on_passages_in_context_and_cites_pages_or_sectio
 
 
 @pytest.mark.parametrize("score", [0.0, 0.2])
-async def test_the_nearest_passages_are_named_if_nothing_helps(
+async def test_the_nearest_passages_are_reported_if_nothing_helps(
     session: Opened, server: FakeOpenAI, score: float
 ) -> None:
     """With no findings at all the nearest papers speak for themselves, else those that the reader calls near."""
@@ -517,7 +517,7 @@ def test_a_research_run_is_registered_with_its_question_as_title(home: Path) -> 
     assert RunRegister(run_tables(FolderHome(home).runs_file)).get(thread).title == "How do seeds move the score?"
 
 
-async def test_a_thread_that_is_asked_again_judges_again(session: Opened, server: FakeOpenAI) -> None:
+async def test_asking_again_in_a_thread_judges_again(session: Opened, server: FakeOpenAI) -> None:
     """What was judged of one answer is no verdict on the next, though sentence and id may be alike."""
     server.behaviour = Librarian()
     opened = session()
@@ -568,6 +568,6 @@ async def test_a_focused_question_is_screened_if_no_read_passage_meets_a_need(
     assert forms.count("Screening") == 1 and "PassageReading" in forms[forms.index("Screening") :]
 
 
-async def test_a_planner_may_call_a_question_an_inventory(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_planner_can_classify_a_question_as_an_inventory(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = Screener(needs=["whether scaling helps"], kind="inventory")
     assert (await answered(session(), FOCUSED))["route"]["kind"] == "inventory"

@@ -44,7 +44,7 @@ def status(home: Path, thread_id: str) -> str:
     return RunRegister(run_tables(home / "runs.sqlite")).get(thread_id).status
 
 
-async def test_a_run_killed_after_its_last_step_is_only_registered_as_finished(
+async def test_a_run_killed_after_its_last_step_resumes_by_registering_its_result(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
     with open_session(settings, FolderHome(home)) as session:
@@ -101,7 +101,7 @@ async def test_a_cancelled_run_is_paused_and_resumed(
 async def test_a_pause_is_raised_and_not_passed_to_the_model(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
-    """A busy server while a tool is at work: the planner must not read of it as its own mistake."""
+    """The server is busy while a tool runs: the planner must not see this as its own mistake."""
     planned = 0
 
     def busy_after_the_first_turn(body: dict[str, Any]) -> Raw | None:
@@ -134,7 +134,7 @@ async def test_a_deleted_run_can_be_written_fresh_in_the_same_process(
         assert fresh.record["usage"]["llm_calls"] == calls
 
 
-async def test_a_run_missing_from_the_register_is_known_as_finished_and_can_be_written_fresh(
+async def test_a_finished_run_missing_from_the_register_is_recognised_and_can_be_written_fresh(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
     with open_session(settings, FolderHome(home)) as session:

@@ -345,7 +345,7 @@ async def test_a_section_without_its_own_fields_searches_with_substitute_fields(
     assert record["citations"]
 
 
-async def test_two_equal_runs_in_one_process_pay_once(
+async def test_two_equal_runs_in_one_process_are_paid_for_once(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     opened = session()

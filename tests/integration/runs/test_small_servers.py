@@ -1,4 +1,4 @@
-"""Servers that hold 4,096 tokens: each prompt fits with its answer, nothing pauses, and the result says so."""
+"""Servers with a context of 4,096 tokens: each prompt fits with its answer, nothing pauses, and the result says so."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ async def test_deciding_words_are_sliced_from_the_chunk(write: Any) -> None:
 
 
 class EachItsOwn(JudgingModel):
-    """Repairs each failing sentence by other words for itself."""
+    """Repairs each failing sentence with its own replacement."""
 
     OTHER: ClassVar = {FALSE: "Every sleeper slept well [E2].", REVERSED: "Calibration helps [E3].", WEAK: WEAK}
 
@@ -188,7 +188,7 @@ async def test_a_marker_that_adds_nothing_is_listed_if_repairs_are_off(write: An
     assert [item["evidence_id"] for item in record["citations"]] == ["E1", "E1", "E3"]
 
 
-async def test_a_marker_that_contradicts_is_a_warning_that_names_it(write: Any) -> None:
+async def test_a_contradicting_source_gets_a_warning_that_names_its_marker(write: Any) -> None:
     record = (await write(Jointly("contradicts", f"{GOOD} {JOINT}"), max_repairs=0)).record
     (finding,) = record["findings"]
     assert finding["rule"] == "contradicted" and finding["ids"] == ["E3"]
@@ -215,7 +215,7 @@ async def test_strict_leaves_out_marked_sentences_and_lists_them(write: Any) -> 
     assert (await write(JudgingModel("Never asked."))).record == marked.record, "and back"
 
 
-async def test_strict_with_nothing_left_says_so(write: Any) -> None:
+async def test_an_empty_text_after_strict_says_so(write: Any) -> None:
     record = (await write(JudgingModel(f"# Discussion\n\n{FALSE} {REVERSED}"), strict=True)).record
     assert record["text"] == "" and record["references"] == [] == record["citations"]
     assert len(record["left_out"]) == 2

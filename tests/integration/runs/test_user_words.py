@@ -1,4 +1,4 @@
-"""What the user wrote into exp.json, in the files of a section: nothing lost, changed or invented, whoever writes."""
+"""The user's words from exp.json in the files of a section: nothing is lost, changed or invented."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_section_without_a_model_keeps_everything_that_the_user_wrote(home: Pa
     page = Path(record["files"]["html"]).read_text("utf-8")
     for shown in (tex, docx, page):
         assert "Himmelstein et al. (2017) saw the same in networks." in shown
-    # Not a paragraph that somebody would submit.
+    # Nobody would submit such a paragraph.
     assert "Extractive mode" in tex.splitlines()[1] and "Extractive mode" not in docx + page.partition("<body>")[2]
     assert "Extractive mode" in page
     assert "\\begin{itemize}" in tex and "longtable" in tex and "okafor2022ensembles}" in tex

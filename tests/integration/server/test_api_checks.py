@@ -44,7 +44,7 @@ def test_a_posted_text_is_checked_and_paid_for_once(served: Served, model: FakeO
 
 
 @pytest.mark.parametrize("bib", ["@article{varga2021calibration, title={Broken, year=2022", "\x00\x01 no bibliography"])
-def test_a_broken_bibliography_is_named_without_a_path_on_the_server(served: Served, bib: str) -> None:
+def test_a_broken_bibliography_is_reported_without_a_path_on_the_server(served: Served, bib: str) -> None:
     answer = served.post("/checks", {"text": TEXT, "bib": bib})
     assert tempfile.gettempdir() not in answer.text and "references.bib" in answer.text, answer.text
 

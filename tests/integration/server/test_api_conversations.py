@@ -123,7 +123,7 @@ def test_feedback_improves_the_last_answer_and_requires_one(served: Served) -> N
     assert improved.status_code == 200 and improved.json()["number"] == 2
 
 
-def test_a_client_that_reconnects_misses_nothing_and_pays_nothing(served: Served, model: FakeOpenAI) -> None:
+def test_a_client_that_reconnects_misses_and_pays_nothing(served: Served, model: FakeOpenAI) -> None:
     gate = held(model)
     path = f"/conversations/{served.conversation()}"
     with served.api.stream("POST", f"{path}/turns", json={"question": QUESTION}, headers=SSE) as answer:

@@ -73,7 +73,7 @@ def test_a_paper_is_added_by_its_doi_once(served: Served) -> None:
     assert done(served, "/papers/by-identifier", body)["unchanged"] == [key]
 
 
-def test_a_work_that_cannot_be_added_is_named_with_the_reason(served: Served, services: MetadataServer) -> None:
+def test_a_work_that_cannot_be_added_is_reported_with_the_reason(served: Served, services: MetadataServer) -> None:
     refused = served.post("/papers/by-identifier", {"identifiers": ["quails"]})
     assert refused.status_code == 422 and "neither a DOI nor an arXiv id" in refused.json()["detail"]
     record = done(served, "/papers/by-identifier", {"identifiers": ["10.5555/nobody"]})
@@ -95,7 +95,7 @@ def test_a_server_without_configured_services_sends_nothing(home: Path, services
     assert services.requests == []
 
 
-def test_enriching_and_adding_work_in_python(home: Path, services: MetadataServer) -> None:
+def test_python_can_enrich_and_add_papers(home: Path, services: MetadataServer) -> None:
     with citeloom.open_library(home, settings=load_settings(**settings_of(services))) as library:
         record = citeloom.enrich(library, KEY)
         assert record["papers"][0]["status"] == "retracted" and record["requests"] > 0

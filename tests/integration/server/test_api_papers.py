@@ -134,7 +134,7 @@ def test_a_paper_sent_twice_at_once_is_added_once(served: Served) -> None:
     assert stored(served) == ["copy.md", "mine.md"]
 
 
-def test_a_refused_text_is_named_with_or_without_its_pdf(served: Served, shared_dir: Path) -> None:
+def test_a_refused_text_is_reported_with_or_without_its_pdf(served: Served, shared_dir: Path) -> None:
     pdf = (shared_dir / "corpus" / "pdfs" / "le2020treeheatr.pdf").read_bytes()
     sent = (("pair.md", b"\xff not a text"), ("pair.pdf", pdf), ("both.md", b"\xff"), ("both.pdf", b"no pdf"))
     result = report(upload(served, *sent))

@@ -96,7 +96,7 @@ def test_more_images_extend_an_upload_and_replace_those_with_the_same_name(serve
     assert upload(served, ("a.png", PNG), base="../papers").status_code == 422
 
 
-def test_a_missing_upload_is_named(served: Served, experiment: dict[str, Any]) -> None:
+def test_a_missing_upload_is_reported(served: Served, experiment: dict[str, Any]) -> None:
     for upload_id in ("plots-" + "0" * 24, "../../etc"):
         answer = served.post("/sections/results", {"experiment": experiment, "plot_upload": upload_id})
         assert answer.status_code == 404 and answer.json()["help"] == "Upload the images again."

@@ -220,7 +220,7 @@ def bearer(provider: OidcServer, claims: dict[str, Any]) -> dict[str, str]:
         ({"ROLES": "olga"}, "CITELOOM_OIDC_ROLES"),
     ],
 )
-def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch, given: dict[str, str], said: str) -> None:
+def test_wrong_settings_are_reported(monkeypatch: pytest.MonkeyPatch, given: dict[str, str], said: str) -> None:
     whole = {"ISSUER": "https://id.example.org", "CLIENT_ID": "a", "CLIENT_SECRET": "b", "ROLES": json.dumps(RULES)}
     for name, value in {**whole, **given}.items():
         monkeypatch.setenv(f"CITELOOM_OIDC_{name}", value)
@@ -229,7 +229,7 @@ def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch, given: dict[s
     assert raised.value.help
 
 
-def test_an_unreachable_or_misnamed_provider_is_named(served: Served, provider: OidcServer) -> None:
+def test_an_unreachable_or_misnamed_provider_is_reported(served: Served, provider: OidcServer) -> None:
     known = served.app.state.people.provider
     known.issuer = provider.url + "/"
     assert httpx.get(f"{served.url}/sign-in/group").status_code == 502
@@ -237,7 +237,7 @@ def test_an_unreachable_or_misnamed_provider_is_named(served: Served, provider: 
     assert "cannot be reached" in httpx.get(f"{served.url}/sign-in/group").text
 
 
-def test_a_provider_without_an_endpoint_or_keys_is_named(
+def test_a_provider_without_an_endpoint_or_keys_is_reported(
     served: Served, provider: OidcServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = provider.answer

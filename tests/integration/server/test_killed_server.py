@@ -77,7 +77,7 @@ def paid_twice(model: FakeOpenAI) -> int:
 
 
 @pytest.mark.long
-def test_a_killed_server_resumes_its_work_and_pays_nothing_again(
+def test_a_killed_server_resumes_its_work_without_paying_again(
     home: Path, model: FakeOpenAI, settings: dict[str, str]
 ) -> None:
     with serving(home, settings) as (process, port), client(port) as api:

@@ -122,7 +122,7 @@ async def test_search_and_fetch_of_chatgpt_return_one_json_text_and_there_are_pr
         assert "discussion of a paper about: seeds" in asked.messages[0].content.text
 
 
-async def test_papers_are_resources(connect: Opened) -> None:
+async def test_papers_can_be_read_as_mcp_resources(connect: Opened) -> None:
     async with connect() as client:
         papers = (await client.list_resources()).resources
         status = (await client.call_tool("library_status")).structured_content
@@ -156,7 +156,7 @@ async def test_a_mistake_is_reported_in_one_line_with_the_remedy(
     assert answer.is_error and said in content.text and "\n" not in content.text
 
 
-async def test_an_unknown_tool_is_named(url: str) -> None:
+async def test_an_unknown_tool_is_reported(url: str) -> None:
     async with over_http(url) as client:
         with pytest.raises(MCPError, match="no tool 'delete_paper'; there are search_evidence"):
             await client.call_tool("delete_paper", {"key": "varga2021calibration"})

@@ -1,4 +1,4 @@
-"""What was refused, replaced or deleted leaves nothing behind: the files and rows of the home are those of before."""
+"""What was refused, replaced or deleted leaves nothing behind: the home has the same files and rows as before."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def pdf(tmp_path: Path, text: str) -> bytes:
 
 
 def changed(address: HomeAddress, before: Inventory) -> list[tuple[str, str]]:
-    """What the home holds now and did not before, and what it lost."""
+    """What was added to the home, and what it lost."""
     return sorted((place, content[:200]) for place, content in inventory(address) ^ before)
 
 

@@ -1,4 +1,4 @@
-"""Two orders on one thing at once: one is carried out, the other one too or refused with 409 and what happened."""
+"""Two conflicting requests at once: one is executed; the other is executed too, or refused with 409 and the reason."""
 
 from __future__ import annotations
 

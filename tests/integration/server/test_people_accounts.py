@@ -78,7 +78,7 @@ def test_people_can_be_invited_into_a_new_home_before_it_has_papers(tmp_path: Pa
         assert httpx.get(f"{served.url}/api/v1/papers").status_code == 401
 
 
-def test_whoever_has_the_machine_becomes_the_owner_on_the_page_and_at_once_everybody_signs_in(
+def test_the_person_at_the_machine_becomes_the_owner_and_then_everybody_signs_in(
     sample_home: Path, tmp_path: Path
 ) -> None:
     home = shutil.copytree(sample_home, tmp_path / "alone")
@@ -112,7 +112,7 @@ def test_whoever_has_the_machine_becomes_the_owner_on_the_page_and_at_once_every
         assert httpx.post(f"{served.url}/mcp", json=listing, headers=later).status_code == 404, "from before"
 
 
-def test_an_invitation_of_the_shell_holds_for_a_server_that_runs(sample_home: Path, tmp_path: Path) -> None:
+def test_an_invitation_from_the_shell_is_valid_on_a_running_server(sample_home: Path, tmp_path: Path) -> None:
     home, token = shutil.copytree(sample_home, tmp_path / "running"), "a token of sixteen or more"
     with (
         served_app(home, token=SecretStr(token)) as served,
@@ -132,7 +132,7 @@ def test_an_invitation_of_the_shell_holds_for_a_server_that_runs(sample_home: Pa
         assert kept.status_code == 200, "sessions outlive a restart"
 
 
-def test_only_the_person_at_the_machine_begins_a_group(home: Path) -> None:
+def test_only_the_person_at_the_machine_can_start_a_group(home: Path) -> None:
     first = {"name": "eve", "password": PASSWORD}
     for options in ({"names": ("library.example.org",)}, {"host": "0.0.0.0", "token": SecretStr("x" * 16)}):
         with served_app(home, **options) as served:

@@ -115,7 +115,7 @@ def test_a_page_of_another_site_cannot_use_a_session(served: Served, headers: di
     assert by_token.status_code == 201, "a page cannot send the token"
 
 
-def test_a_foreign_referer_is_refused_where_no_token_is_needed(home: Path) -> None:
+def test_a_foreign_referer_is_refused_if_no_token_is_required(home: Path) -> None:
     with served_app(home) as open_to_all:
         assert httpx.post(open_to_all.url + ASK, headers={"Referer": "https://evil.example/"}).status_code == 403
         assert httpx.post(open_to_all.url + ASK).status_code == 201

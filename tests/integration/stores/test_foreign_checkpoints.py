@@ -182,7 +182,7 @@ def test_the_example_graph_calls_no_function_named_in_a_checkpoint(
 
 
 @pytest.mark.parametrize(("kind", "content"), DAMAGE.values(), ids=DAMAGE)
-async def test_a_checkpoint_that_cannot_be_read_is_named(kind: Any, content: Any, path: Path) -> None:
+async def test_a_checkpoint_that_cannot_be_read_is_reported(kind: Any, content: Any, path: Path) -> None:
     write(path, kind, content)
     with pytest.raises(DamagedFileError, match=r"checkpoints\.sqlite") as refused:
         await read(path)
@@ -192,7 +192,7 @@ async def test_a_checkpoint_that_cannot_be_read_is_named(kind: Any, content: Any
     assert any(words in refused.value.message for words in said)
 
 
-async def test_a_write_that_cannot_be_read_is_named_with_its_column(path: Path) -> None:
+async def test_a_write_that_cannot_be_read_is_reported_with_its_column(path: Path) -> None:
     write(path, "msgpack", state("x"))
     with closing(sqlite3.connect(path)) as db, db:
         row = ("thread", "", "1", "task", "", 0, "text", "msgpack", b"\xc1")
@@ -203,7 +203,7 @@ async def test_a_write_that_cannot_be_read_is_named_with_its_column(path: Path) 
         await read(path)
 
 
-async def test_invalid_metadata_is_named(path: Path) -> None:
+async def test_invalid_metadata_is_reported(path: Path) -> None:
     write(path, "msgpack", state("x"), metadata=b"{")
     with pytest.raises(DamagedFileError, match=r"checkpoints\.sqlite.*it is not a checkpoint"):
         await read(path)

@@ -1,4 +1,4 @@
-"""A home that came with somebody else's folder: nothing in it leads writes elsewhere, and nobody's is taken unasked."""
+"""A home that came with somebody else's folder: it cannot redirect writes, and no other home is used unasked."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_leftovers_of_a_killed_writer_are_not_mistaken_for_an_attack(home: Home)
 
 
 @pytest.mark.parametrize("name", ["library.pid", "library.lock"])
-def test_a_lock_follows_no_link_created_since(name: str, home: Home, precious: Path) -> None:
+def test_a_lock_does_not_follow_a_link_created_later(name: str, home: Home, precious: Path) -> None:
     lock = FolderLock(home.prepare())
     link(home, f"locks/{name}", precious)
     with pytest.raises(UnsafeHomeError, match=name), lock.try_held():
@@ -194,7 +194,7 @@ def test_a_lock_follows_no_link_created_since(name: str, home: Home, precious: P
     assert untouched(precious)
 
 
-async def test_the_lock_of_a_run_follows_no_link(home: Home, precious: Path) -> None:
+async def test_the_lock_of_a_run_does_not_follow_links(home: Home, precious: Path) -> None:
     home.prepare()
     link(home, "locks/discussion-0000.lock", precious)
     with pytest.raises(UnsafeHomeError):
@@ -216,7 +216,7 @@ def test_any_content_of_a_pid_file_is_tolerated(home: Home) -> None:
 
 @pytest.fixture
 def of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All files there are belong to somebody else."""
+    """Make all files belong to somebody else."""
     user = os.getuid() + 1
     monkeypatch.setattr(os, "getuid", lambda: user)
 

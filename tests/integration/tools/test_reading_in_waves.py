@@ -1,4 +1,4 @@
-"""Reading in waves: what serves needs that have plenty, or that have gone dry, is not paid for."""
+"""Reading in waves: nothing more is read for needs that have plenty or yield nothing."""
 
 from __future__ import annotations
 

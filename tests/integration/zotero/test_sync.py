@@ -211,7 +211,7 @@ async def test_a_new_title_keeps_the_key(sync: Sync, zotero: MadeZotero, library
     assert library.paper("lovelace2020looms").year == 1999
 
 
-async def test_two_items_with_one_key_are_named(sync: Sync, zotero: MadeZotero, library: Library) -> None:
+async def test_two_items_with_one_key_are_reported(sync: Sync, zotero: MadeZotero, library: Library) -> None:
     zotero.change(LOOMS, extra="Citation Key: same")
     zotero.item("BBBB1111", title="The other", extra="Citation Key: same", abstractNote="Another.")
     report = await sync()

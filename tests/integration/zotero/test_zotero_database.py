@@ -60,7 +60,7 @@ async def test_databases_without_annotations_or_deleted_collections_are_read(zot
     assert await ZoteroDatabase(zotero.folder).content(LIBRARY) is not None
 
 
-async def test_damaged_rows_are_named_and_the_rest_is_read(zotero: MadeZotero) -> None:
+async def test_damaged_rows_are_reported_and_the_rest_is_read(zotero: MadeZotero) -> None:
     zotero.item("BBBB1111", title="Other")
     zotero.execute("UPDATE items SET key = x'ff00' WHERE key = 'BBBB1111'")
     zotero.execute("UPDATE itemDataValues SET value = x'fffe' WHERE value = 'Looms'")
@@ -132,7 +132,7 @@ async def test_an_unreadable_database_is_reported_in_one_line(
 
 
 @pytest.mark.parametrize("name", ["nowhere", "Zotero/storage", "Zotero/missing/zotero.sqlite"])
-async def test_a_folder_that_does_not_belong_to_zotero_is_named(zotero: MadeZotero, name: str) -> None:
+async def test_a_folder_that_does_not_belong_to_zotero_is_reported(zotero: MadeZotero, name: str) -> None:
     with pytest.raises(CiteloomError, match="CITELOOM_ZOTERO"):
         await open_source(load_settings(zotero=str(zotero.folder.parent / name)), lambda _: None)
 

@@ -33,7 +33,7 @@ def test_import_cycles_over_three_modules_and_inside_functions_are_found() -> No
     assert find_cycles(modules) == [["stores.backends", "stores.library", "stores.tables"]]
 
 
-def test_imports_of_front_ends_from_below_the_api_are_named() -> None:
+def test_imports_of_front_ends_from_below_the_api_are_reported() -> None:
     modules = [
         module("server/routes/papers.py", "from ...stores.library import Library\nfrom ...api import papers"),
         module("commands/papers.py", "from ..errors import CiteloomError\nfrom .output import show"),
@@ -57,7 +57,7 @@ def test_repeated_names_and_helpers_with_one_caller_are_found() -> None:
     assert single_caller_helpers(modules) == 1
 
 
-def test_the_walk_counts_consecutive_files_that_import_each_other() -> None:
+def test_the_walk_in_the_docs_counts_files_imported_by_an_earlier_one() -> None:
     modules = [
         module("commands/research.py", "from ..api import running"),
         module("api/running.py", "def run():\n    from ..runs.execution import run_request"),

@@ -1,4 +1,4 @@
-"""Marks stand inside their sentence, once for each rule; what is left out takes what it empties with it."""
+"""Marks are inside their sentence, once per rule; leaving out sentences also removes emptied headings and items."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_sentence_already_marked_is_not_marked_again() -> None:
     assert missing_marks(text, found(text, "Others", rule="citation-missing")) == []
 
 
-def test_spans_stay_right_beside_marks() -> None:
+def test_spans_stay_correct_when_marks_are_inserted() -> None:
     text = "It was 42. It was 43 [E1], then 44 [E2]."
     findings = found(text, "42", "43", "44")
     shown = render(text, SOURCES, "key-page", marks=missing_marks(text, findings))

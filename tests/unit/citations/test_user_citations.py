@@ -1,4 +1,4 @@
-"""Citations that the user wrote: kept where they stand, linked where the library has them, imitated by nobody."""
+"""Citations that the user wrote are kept in place, linked if the library has them, never reused for other claims."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_citation_in_a_list_or_a_table_keeps_its_lines() -> None:
     assert [item.keys for item in find_user_citations(draft, given, PAPERS)] == [("lee2020",)]
 
 
-def test_an_author_of_two_papers_of_a_year_is_not_guessed() -> None:
+def test_an_author_with_two_papers_in_one_year_is_not_matched() -> None:
     twice = [*PAPERS, Paper("lee2020b", "C", ("Bo Lee",), 2020, family_names=("Lee",))]
     given = experiment("It agrees with Lee (2020).")
     (found,) = find_user_citations(given.reasoning, given, twice)
@@ -131,7 +131,7 @@ def test_text_that_is_not_a_citation_is_not_listed() -> None:
     assert citing_statements(given) == []
 
 
-def test_a_failed_run_is_mentioned_whoever_writes() -> None:
+def test_a_failed_run_is_mentioned_with_and_without_a_chat_model() -> None:
     given = parse_experiment({"results": "AUROC 0.97.", "execution_result": {"returncode": 1}})
     assert insert_user_statements("Nothing more.", "results", given).startswith(
         "The run of the experiment failed (returncode 1)"

@@ -30,7 +30,7 @@ def test_a_run_without_a_model_mentions_no_calls() -> None:
     assert describe_spending(Usage(2, 0, 10, 5)) == ["2 calls", "15 tokens"]
 
 
-def test_the_view_of_a_paper_names_the_current_section() -> None:
+def test_the_live_view_of_a_paper_names_the_current_section() -> None:
     view = LiveProgress(Usage, Console(file=io.StringIO(), width=140))
     view.draw(progress("queries", "2 default queries for the results", total=2, section="results (2 of 6)"))
     view.draw(progress("searched", "5 passages for: x", done=1, total=2, passages=5))

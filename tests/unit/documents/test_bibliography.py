@@ -54,7 +54,7 @@ def test_an_entry_is_kept_as_written_when_it_can_stand_alone(bibliography: Bibli
     assert again.papers["Mueller_2020:a"].title == bibliography.papers["Mueller_2020:a"].title
 
 
-def test_unusable_entries_are_named(bibliography: Bibliography) -> None:
+def test_unusable_entries_are_reported(bibliography: Bibliography) -> None:
     reasons = [refusal.reason for refusal in bibliography.refused]
     assert {refusal.path for refusal in bibliography.refused} == {"library.bib"}
     assert reasons[0] == "line 13: duplicate key Mueller_2020:a (first on line 4); the first entry is kept"
@@ -78,7 +78,7 @@ def test_unusable_entries_are_named(bibliography: Bibliography) -> None:
         ("x.md", "", "Plain", None),
     ],
 )
-def test_a_file_finds_its_entry(
+def test_a_file_is_matched_to_its_entry(
     bibliography: Bibliography, name: str, doi: str, title: str, wanted: str | None
 ) -> None:
     found = bibliography.match(Path(name), doi=doi, title=title)
@@ -128,7 +128,7 @@ def test_a_paper_whose_entry_is_broken_is_not_reported_as_without_an_entry(name:
     assert "no .bib entry" in describe(Path("other.md"), parse_markdown("Prose."), found)[1][0]
 
 
-def test_a_bib_that_is_another_kind_of_text_is_named() -> None:
+def test_a_bib_that_is_another_kind_of_text_is_reported() -> None:
     assert "library.bib" in parse_bibliography("TY  - JOUR\nER  -", source="library.bib").warnings[0]
 
 
@@ -193,7 +193,7 @@ def test_corporate_authors_stay_whole() -> None:
 
 
 @pytest.mark.parametrize(("name", "key"), [("My Paper.pdf", "zotero"), ("other_one.pdf", "betterbib")])
-def test_files_of_zotero_and_better_bibtex_find_their_entry(name: str, key: str) -> None:
+def test_files_listed_by_zotero_and_better_bibtex_are_matched_to_their_entry(name: str, key: str) -> None:
     found = parse_bibliography(LIBRARY, source="x.bib").match(Path(name))
     assert found is not None and found.key == key
 

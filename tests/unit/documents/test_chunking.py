@@ -166,6 +166,6 @@ def test_a_sentence_longer_than_a_chunk_is_read_completely() -> None:
         assert sentence.chunk.text[sentence.start : sentence.end] == sentence.text
 
 
-def test_chunks_of_whole_sentences_cut_none() -> None:
+def test_chunks_made_of_whole_sentences_cut_no_sentence() -> None:
     chunks = chunks_of(f"# Results\n\n{prose(60)}", target=40, overlap=10)
     assert len(chunks) > 2 and not any(itertools.starmap(cuts_sentence, itertools.pairwise(chunks)))

@@ -51,7 +51,7 @@ def test_a_figure_in_html_has_its_caption_inside() -> None:
     assert (found.figure.label, found.figure.caption, found.address) == ("Fig. 3", "Fig. 3: A loom.", "a b.png")
 
 
-def test_an_embedded_image_is_its_own_address() -> None:
+def test_an_embedded_image_is_addressed_by_its_data() -> None:
     address = "data:image/png;base64,iVBORw0KGgo="
     (found,) = found_in(f"![Threads of a wooden loom.]({address})")
     assert found.address == address

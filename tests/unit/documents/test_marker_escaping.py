@@ -1,4 +1,4 @@
-"""Words of a user or a paper that read like a marker: text, at every position where they stood."""
+"""Words of a user or a paper that look like a marker stay text at every position."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WRITTEN = (
 
 
 @pytest.mark.parametrize("words", WRITTEN)
-def test_text_that_looks_like_a_marker_is_not_one(words: str) -> None:
+def test_text_that_looks_like_a_marker_is_escaped(words: str) -> None:
     kept = escape_markers(f"Before it {words} after it.")
     assert marker_ids(normalise_markers(kept)) == ()
     assert unescape(kept) == f"Before it {words} after it."

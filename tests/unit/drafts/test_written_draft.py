@@ -1,4 +1,4 @@
-"""The words that decide a verdict: all of them are given, and those of a chunk that has changed are not."""
+"""The words that decide a verdict: all are listed, except those in a changed chunk."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_report_shows_all_deciding_words_of_the_passage() -> None:
     assert deciding_words({**record, "decided_by_spans": []}, OWN.text) == ""
 
 
-def test_all_spans_stay_while_nothing_has_changed() -> None:
+def test_all_spans_stay_if_nothing_has_changed() -> None:
     assert placed(SOURCE) == VERDICT
 
 

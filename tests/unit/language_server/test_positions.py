@@ -24,7 +24,7 @@ def test_a_character_outside_the_basic_plane_counts_twice() -> None:
     assert document.place(Position(99, 0)) == len(TEXT)
 
 
-def test_a_text_is_split_into_lines_once() -> None:
+def test_the_lines_of_a_text_are_split_only_once() -> None:
     """A check asks for a position per sentence, which took seconds in a long text when it was split each time."""
     document = ManuscriptDocument("file:///a.md", TEXT)
     assert document.lines is document.lines

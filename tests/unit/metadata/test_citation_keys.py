@@ -52,7 +52,7 @@ def test_a_pattern_produces_its_key(pattern: str, key: str) -> None:
         ("year(1)", ": year "),
     ],
 )
-def test_an_invalid_pattern_is_named(pattern: str, said: str) -> None:
+def test_an_invalid_pattern_is_reported(pattern: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match="citation_key") as raised:
         KeyPattern(pattern).key(FIELDS)
     assert said in raised.value.message

@@ -91,7 +91,7 @@ def test_two_equally_good_works_are_reported_as_unsure() -> None:
     assert match_paper(PAPER, [WORK, proceedings]).best.work is WORK  # type: ignore[union-attr]
 
 
-def test_one_work_from_two_services_is_one_and_the_first_describes_it() -> None:
+def test_a_work_from_two_services_counts_once_as_described_by_the_first() -> None:
     again = replace(WORK, service="Semantic Scholar")
     assert match_paper(PAPER, [WORK, again]).verdict == "same"
     assert match_paper(PAPER, [replace(WORK, is_notice=True), again]).verdict == "different"

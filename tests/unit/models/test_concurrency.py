@@ -20,7 +20,7 @@ from citeloom.models.concurrency import (
 
 
 def test_threads_asking_at_once_get_the_same_value() -> None:
-    """The maker waits until all eight threads have asked, which a maker for each of them would need."""
+    """The factory waits until all eight threads have asked, so only one factory can be running."""
     asked = threading.Barrier(8)
     made: list[object] = []
 
@@ -56,7 +56,7 @@ async def _fail() -> None:
     raise LookupError("what the work raised")
 
 
-def test_an_error_is_raised_by_the_blocking_call() -> None:
+def test_a_blocking_call_raises_the_error_of_its_coroutine() -> None:
     with pytest.raises(LookupError, match="what the work raised"):
         run_async(_fail())
 

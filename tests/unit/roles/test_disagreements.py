@@ -85,7 +85,7 @@ def test_opposite_results_for_one_outcome_and_comparison_are_a_pair(
         *((first, second, ("a", "a"), []) for first, second in APART),
     ],
 )
-def test_a_pair_is_named_if_directions_differ_for_one_subject(
+def test_a_pair_is_reported_if_directions_differ_for_one_subject(
     first: str, second: str, keys: tuple[str, str], lines: list[str]
 ) -> None:
     pairs = find_disagreements([source("E1", keys[0], "Abstract", first), source("E2", keys[1], "Results", second)])

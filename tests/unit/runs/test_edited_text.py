@@ -45,7 +45,7 @@ def text_of(text: EditableText) -> str:
     return render(edited.text, SOURCES, "numeric", typed=edited.typed).text
 
 
-def test_sentences_of_a_run_share_the_citation() -> None:
+def test_consecutive_sentences_share_a_citation() -> None:
     assert text_of(editable_text(finished_run(), [])) == f"{FIRST} {LAST}"
 
 
@@ -99,20 +99,20 @@ def test_a_users_subheading_equal_to_a_title_is_kept(written: str, expected: set
         ("[but see @other]", " [but see @other]."),
     ],
 )
-def test_words_before_a_citation_stay(bracket: str, expected: str) -> None:
+def test_text_before_a_citation_stays(bracket: str, expected: str) -> None:
     document = EditedDocument(f"# Discussion\n\n{FIRST} It explained most edges {bracket}.\n")
     (imported,), _ = import_sections(editable_text(finished_run(), []), document, Path("discussion.md"))
     text = text_of(replace(editable_text(finished_run(), []), sections=(imported.section,)))
     assert text.endswith(f"It explained most edges{expected}")
 
 
-def test_of_two_swapped_sentences_the_later_counts_as_moved() -> None:
+def test_of_two_swapped_sentences_the_later_is_listed_as_moved() -> None:
     document = EditedDocument(f"# Discussion\n\n{LAST} {FIRST}\n")
     (imported,), _ = import_sections(editable_text(finished_run(), []), document, Path("discussion.md"))
     assert [(item["state"], item["was"][:2]) for item in imported.sentences] == [("moved", "It"), ("kept", "De")]
 
 
-def test_a_deleted_passage_is_named() -> None:
+def test_a_deleted_passage_is_reported() -> None:
     library = cast(Library, SimpleNamespace(chunks=lambda ids: []))
     passage = cast(PassageRecord, {"key": "ada2017degree", "chunk_id": "ada2017degree:00001"})
     with pytest.raises(NotEditableError, match="ada2017degree"):

@@ -30,7 +30,7 @@ def test_each_section_names_the_fields_that_it_lacks() -> None:
         (None, {""}),
     ],
 )
-def test_all_wrong_fields_are_named_at_once_and_no_section_is_ready(data: Any, fields: set[str]) -> None:
+def test_all_wrong_fields_are_reported_at_once_and_no_section_is_ready(data: Any, fields: set[str]) -> None:
     check = check_experiment(data)
     assert {problem["field"] for problem in check["problems"]} == fields
     assert not check["ready"] and all(problem["message"] for problem in check["problems"])

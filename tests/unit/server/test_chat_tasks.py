@@ -64,6 +64,6 @@ def test_a_question_to_the_library_is_not_a_chat_task(question: str, before: lis
     assert task_answer([*before, HumanMessage(question)]) is None
 
 
-def test_a_title_is_valid_text() -> None:
+def test_a_generated_title_is_valid_text() -> None:
     title = task_answer([HumanMessage("Write a title for this chat.\n\nUser: What is \ud800 bias?")])
     assert title and title.encode()

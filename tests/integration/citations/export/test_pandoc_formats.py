@@ -1,4 +1,4 @@
-"""Sections as LaTeX, Word and HTML: what is cited is there, and nothing of a text is obeyed."""
+"""Sections as LaTeX, Word and HTML: citations are complete, and text is never executed as commands."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_latex_compiles_without_undefined_citations(tmp_path: Path, csl: str) ->
 
 
 def _compiled(folder: Path, *, bibtex: bool) -> str | None:
-    """The log of the last of three runs; None where there is no TeX."""
+    """The log of the last of three runs; None without a TeX."""
 
     def run(*command: str) -> str:
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False).stdout

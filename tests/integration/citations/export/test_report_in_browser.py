@@ -1,4 +1,4 @@
-"""The evidence report in a real browser: what a click and a key open, and that nothing a paper holds comes alive."""
+"""The evidence report in a real browser: what clicks and keys open, and that content of papers stays inert."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _desktop(page: Page) -> None:
 
 @pytest.fixture
 def asked() -> Iterator[tuple[str, list[str]]]:
-    """The address of a server here, and the paths it was asked for."""
+    """The address of a local server, and the paths requested from it."""
     paths: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -62,7 +62,7 @@ def _report(folder: Path, said: str = "", draft: str | None = None) -> Path:
 
 
 def _hostile(address: str) -> str:
-    """Everything by which a document could run code or call home, and the ends of all that it could stand in."""
+    """Everything by which a document could run code or call home, with the ends of all surrounding markup."""
     return (
         "\"'></mark></q></blockquote></p></a></li></details></section></style></title></textarea>"
         "<script>window.pwned = 1; alert('pwned')</script>"

@@ -250,7 +250,7 @@ async def test_a_large_file_is_parsed_locally(
     await require_equal(*libraries)
 
 
-async def test_a_worker_of_another_version_is_named(
+async def test_a_worker_of_another_version_is_reported(
     libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 3)
@@ -263,7 +263,7 @@ async def test_a_worker_of_another_version_is_named(
     assert not libraries[1].papers()
 
 
-async def test_a_worker_without_citeloom_is_named(
+async def test_a_worker_without_citeloom_is_reported(
     libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 3)

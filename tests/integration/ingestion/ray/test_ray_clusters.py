@@ -184,7 +184,7 @@ def test_a_cluster_that_goes_away_pauses_the_ingest(
     assert not elsewhere.exists()
 
 
-async def test_a_lost_node_costs_no_paper(tmp_path: Path, cluster_folder: Path) -> None:
+async def test_losing_a_node_loses_no_paper(tmp_path: Path, cluster_folder: Path) -> None:
     papers = write_papers(tmp_path / "papers", 40)
     with started_cluster(cluster_folder, cpus=1) as (join, address), further_node(cluster_folder, join) as node:
         process = start("--home", tmp_path / "ray", "ingest", papers, "--json", "--ray", address, cwd=tmp_path)

@@ -40,7 +40,7 @@ def test_an_invalid_address_is_refused(address: str) -> None:
         RayRequest(address)
 
 
-def test_a_missing_package_is_named(
+def test_a_missing_package_is_reported(
     papers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
@@ -61,7 +61,7 @@ def test_a_missing_path_or_bib_creates_no_home(
         assert not (tmp_path / "home").exists()
 
 
-def test_an_address_without_an_answer_is_named(
+def test_an_address_without_an_answer_is_reported(
     papers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("ray", reason="needs the extra 'ray'")

@@ -1,4 +1,4 @@
-"""The bundled models: the same text has the same bits, near things are near, other weights are refused."""
+"""The bundled models: the same text has the same vector, similar texts are near, other weights are refused."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ async def test_a_hanging_server_is_given_up(journal: Journal, clock: FakeClock) 
     assert server.calls() == 2
 
 
-async def test_a_port_without_a_server_names_the_setting(journal: Journal) -> None:
+async def test_an_error_about_a_port_without_a_server_names_the_setting(journal: Journal) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     given = Settings(chat_model="m", chat_base_url=f"http://127.0.0.1:{port}/v1")
@@ -308,7 +308,7 @@ async def test_the_error_names_the_setting_of_the_role(journal: Journal) -> None
     "url",
     ["localhost:1234/v1", "ftp://host/v1", "http://", "http://host:port/v1", f"http://me:{KEY}@host/v1", f"//:{KEY}@"],
 )
-def test_an_invalid_address_names_the_setting_without_the_key(url: str) -> None:
+def test_an_error_about_an_invalid_address_names_the_setting_and_hides_the_key(url: str) -> None:
     with pytest.raises(ConfigurationError, match="CITELOOM_CHAT_BASE_URL") as caught:
         chat_endpoint(Settings(chat_model="m", chat_base_url=url), "reader")
     assert KEY not in str(caught.value)

@@ -1,4 +1,4 @@
-"""No limit is ever passed: a counting server at the socket, twenty calls at once, refusals, lost answers, kills."""
+"""No limit is ever exceeded: a counting server at the socket, twenty calls at once, refusals, lost answers, kills."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_a_persons_budget_trusts_no_model_before_its_first_answer(journal:
     budget.within = lambda: Budget(BudgetLimits(cost=0.1), PRICES, journal, RUN.run_id)
     with FakeOpenAI(behaviour=dear) as server:
         await ask_many(caller(server, journal, BudgetLimits(), budget=budget), 20)
-    assert server.answered == 1  # its limit of an answer was not kept, and what that cost is above the budget
+    assert server.answered == 1  # the server ignored its output limit, and the excess is above the budget
 
 
 async def test_roles_of_one_run_share_its_budget(journal: Journal) -> None:

@@ -1,4 +1,4 @@
-"""What cannot be read in a journal counts as absent: journals that were poisoned before heal, and lose nothing else."""
+"""Unreadable journal entries count as absent: damaged journals heal, and lose nothing else."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ async def test_a_fresh_run_sees_its_answers_after_older_ones_were_pruned(tmp_pat
 
 
 @pytest.mark.parametrize("column", ["paid", "used_at"])
-async def test_a_wrong_value_in_the_usage_is_named_by_the_daily_statistics(tmp_path: Path, column: str) -> None:
+async def test_the_daily_statistics_report_a_wrong_value_in_the_usage(tmp_path: Path, column: str) -> None:
     path = tmp_path / "journal.sqlite"
     with Journal(path) as journal:
         await once(journal, CallRecord("a", "chat", "e", "m"), RUN, _answer)

@@ -447,7 +447,7 @@ async def test_invalid_vectors_are_given_up(journal: Journal, rows: str, words: 
     assert len(str(caught.value)) < 900
 
 
-async def test_an_embedder_follows_no_redirect(journal: Journal) -> None:
+async def test_an_embedder_does_not_follow_redirects(journal: Journal) -> None:
     with FakeOpenAI() as other:
         moved = response(b"", f"Location: {other.base_url}/embeddings", status="308 Permanent")
         with HostileServer(always(moved)) as server:

@@ -44,7 +44,7 @@ def servers(
         yield first, second
 
 
-def test_a_server_cut_off_from_the_database_loses_its_run_and_writes_nothing_later(
+def test_a_server_cut_off_from_the_database_loses_its_run_and_writes_nothing_after_returning(
     servers: tuple[Machine, Machine], computers: Network, model: FakeOpenAI, library: str
 ) -> None:
     first, second = servers

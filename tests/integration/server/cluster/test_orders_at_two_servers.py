@@ -1,4 +1,4 @@
-"""Two orders on one thing at once, at two servers of one library in PostgreSQL."""
+"""Two conflicting requests at once, at two servers of one library in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_of_two_conflicting_requests_one_is_executed_and_the_other_told_why_not(
     require_one_carried_out(at_once(clients, (removal, removal)), "removed")
 
 
-def test_an_mcp_session_is_known_to_and_ended_on_all_servers(cluster: Cluster, settings: dict[str, str]) -> None:
+def test_an_mcp_session_is_valid_and_can_be_ended_on_every_server(cluster: Cluster, settings: dict[str, str]) -> None:
     settings["SERVER_TOKEN"] = "a-token-of-enough-characters"
     servers = cluster(2)
     first, second = (server.url.removesuffix("/api/v1") for server in servers)

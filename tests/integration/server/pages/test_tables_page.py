@@ -50,7 +50,7 @@ def test_a_table_is_made_and_its_cells_open_their_words_and_page(page: Page, ser
     expect(page.get_by_role("link", name="xlsx")).to_be_visible()
 
 
-def test_a_sentence_of_an_answer_can_be_turned_into_a_question_of_agreement(page: Page, served: ServedProcess) -> None:
+def test_a_sentence_of_an_answer_can_be_sent_to_who_agrees(page: Page, served: ServedProcess) -> None:
     page.goto(f"{served.url}/tables?claim=Tension+narrows+the+cloth+[1,+p.+4].")
     claim = page.get_by_role("textbox", name="Who agrees?")
     expect(claim).to_have_value("Tension narrows the cloth.")

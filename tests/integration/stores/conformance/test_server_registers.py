@@ -68,7 +68,7 @@ def test_an_open_claim_of_a_dead_server_is_void(backend: Home) -> None:
     second.leave()
 
 
-def test_a_session_ends_at_once_with_its_own_token_only(backend: Home) -> None:
+def test_a_session_is_valid_only_with_its_token_and_ends_everywhere_at_once(backend: Home) -> None:
     first, second = backend.accounts(), backend.accounts()
     one, two = (first.grant("session", "fingerprint") for _ in range(2))
     other = first.grant("session", "another")

@@ -42,7 +42,7 @@ def test_an_env_file_cannot_make_chroma_import_or_run_anything(tmp_path: Path, l
     assert count_chunks(folder) == "0\n"
 
 
-def test_an_env_file_that_chroma_cannot_read_is_named(tmp_path: Path) -> None:
+def test_an_env_file_that_chroma_cannot_read_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "cloned"
     folder.mkdir()
     (folder / ".env").write_text("chroma_server_http_port=many\n", encoding="utf-8")

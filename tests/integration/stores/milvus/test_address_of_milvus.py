@@ -1,4 +1,4 @@
-"""Milvus is named by its user alone, beside a database; messages name what is wrong, never a token."""
+"""Only the user can set the address of Milvus, beside a database; messages never show a token."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_forked_process_opens_its_own_connection(url: str, milvus: MilvusServe
     assert done.returncode == 0
 
 
-def test_a_missing_extra_is_named(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pymilvus", None)
     library = Library.open(with_milvus(url, tmp_path / "v.db"), WordEmbedding())
     with pytest.raises(ConfigurationError, match="pymilvus") as missing:

@@ -148,7 +148,7 @@ def test_processes_that_start_at_once_create_the_tables_once(url: str) -> None:
     assert [process.returncode for process in started] == [0, 0, 0]
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg_pool", None)
     require_extra.cache_clear()
     with pytest.raises(ConfigurationError, match="psycopg_pool") as missing:
@@ -156,7 +156,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "-e '.[postgres]'" in missing.value.help
 
 
-def test_the_missing_extra_is_named_when_the_database_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_missing_extra_is_reported_when_the_database_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "psycopg"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)

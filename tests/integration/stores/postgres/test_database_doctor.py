@@ -65,7 +65,7 @@ def test_a_healthy_database_is_described(library: Library) -> None:
         ),
     ],
 )
-def test_damage_is_named(url: str, library: Library, damage: str, topic: str, message: str) -> None:
+def test_damage_is_reported(url: str, library: Library, damage: str, topic: str, message: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(damage)
     level, said = found(library)[topic]

@@ -1,4 +1,4 @@
-"""What sources are said not to say is judged by the searches: never by a passage, and only where needs were planned."""
+"""Claims that sources lack something are judged by the searches, never by a passage, and only if needs were planned."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_only_a_failed_search_for_a_need_supports_a_statement_of_absence() -> No
         assert (finding.rule, finding.severity, finding.span) == ("absence-unsearched", "warning", (0, len(text)))
 
 
-def test_reading_takes_time_linear_in_its_text() -> None:
+def test_reading_takes_time_linear_in_the_text() -> None:
     for unit in ("the library ", "no source ", "not reported in the ", "no a "):
         started = time.perf_counter()
         absence_findings(unit * 20_000, ["x"])

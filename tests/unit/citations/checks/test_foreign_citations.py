@@ -37,7 +37,7 @@ def _cases() -> list[tuple[str, tuple[str, ...], str]]:
 
 
 @pytest.mark.parametrize(("text", "expected", "allowed"), _cases(), ids=lambda value: None)
-def test_labelled_cases(text: str, expected: tuple[str, ...], allowed: str) -> None:
+def test_labelled_cases_are_classified(text: str, expected: tuple[str, ...], allowed: str) -> None:
     cited = sentences(text)
 
     def names_at(position: int) -> list[NamedSource]:

@@ -53,7 +53,7 @@ def test_an_object_is_found_and_repaired(text: str) -> None:
         ('{"label": "great", "score": 0.5}', "field label: Input should be 'good' or 'bad'"),
     ],
 )
-def test_an_unreadable_answer_is_named_in_one_line(text: str, expected: str) -> None:
+def test_an_unreadable_answer_is_reported_in_one_line(text: str, expected: str) -> None:
     with pytest.raises(ValueError, match=expected.replace("(", r"\(")) as caught:
         parse(text, Mood)
     assert "\n" not in str(caught.value)

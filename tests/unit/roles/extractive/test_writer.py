@@ -1,4 +1,4 @@
-"""Without a chat model: the author's own paragraphs, the passages near to them, and nothing composed."""
+"""Without a chat model: the author's own paragraphs with the passages near to them, and no other prose."""
 
 import asyncio
 import re
@@ -124,7 +124,7 @@ def test_a_passage_does_not_say_which_sentence_of_the_paragraph_it_is_near_to() 
     assert f"“{FITTING}” [E1], in “Results”\n" in f"{draft.text}\n"
 
 
-def test_statements_without_a_near_passage_are_named_once_at_the_end() -> None:
+def test_statements_without_a_near_passage_are_reported_once_at_the_end() -> None:
     (question,) = EXPERIMENT.paper_concept.open_questions
     far = source(1, OFF_TOPIC, key="varga2021")
     almost = replace(far, evidence=replace(far.evidence, llm_score=0.37))

@@ -30,7 +30,7 @@ def score(query: dict[int, float], document: dict[int, float]) -> float:
     return sum(weight * document.get(place, 0.0) for place, weight in query.items())
 
 
-def test_the_product_of_the_vectors_is_bm25() -> None:
+def test_the_inner_product_of_the_vectors_is_bm25() -> None:
     sums = sum_fields([{TEXT: Counter(terms), SECTION: Counter(["title"])} for terms in DOCUMENTS.values()])
     assert sums == {TEXT: FieldSum(3, 9), SECTION: FieldSum(3, 3)}
     query = query_vector({("red", TEXT): 2, ("green", TEXT): 1}, sums)
