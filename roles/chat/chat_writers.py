@@ -148,7 +148,7 @@ class ChatWriter(ChatRole):
         def task(experiment: str = "", sources: str = "", earlier: str = "") -> str:
             given = {"experiment": experiment, "sources": sources, "earlier": earlier}
             depth = self._length(brief)
-            return self.wishes(brief) + self._prompt(brief, "task", kind=brief.kind, depth=depth, plan=plan, **given)
+            return self.preamble(brief) + self._prompt(brief, "task", kind=brief.kind, depth=depth, plan=plan, **given)
 
         known = (*known, task())
         total = self.room.left(WHOLE, *known, share=_EXPERIMENT_SHARE)
@@ -164,7 +164,7 @@ class ChatWriter(ChatRole):
         def task(turns: str = "", recalled: str = "", sources: str = "") -> str:
             given = {"turns": turns, "recalled": recalled, "sources": sources}
             question, depth = fence(brief.question, "question"), self._answer_length(brief)
-            shown = self.wishes(brief) + self._prompt(brief, "task", question=question, depth=depth, **given)
+            shown = self.preamble(brief) + self._prompt(brief, "task", question=question, depth=depth, **given)
             if not brief.feedback:
                 return shown
             return f"{shown}\n\n{self._prompt(brief, 'improve', feedback=fence(brief.feedback, 'feedback'))}"
@@ -214,7 +214,7 @@ class RepairedSentences(NumberedAnswer):
         return {name: one_line(it) for name, it in data.items() if isinstance(it, str) and len(it) <= _LONGEST}
 
     @classmethod
-    def when_cut_off(cls, data: dict[str, Any]) -> dict[str, Any]:
+    def usable_part(cls, data: dict[str, Any]) -> dict[str, Any]:
         """Drop the last sentence, which may be incomplete."""
         return dict(list(data.items())[:-1])
 

@@ -53,7 +53,7 @@ def test_the_end_says_whether_the_draft_held(came: list[Any], text: str, differs
     telling = EventRecorder(heard.append)
     for event in (progress("writing", "writing"), *came):
         telling(event)
-    telling.done({"text": text})
+    telling.emit_done({"text": text})
     assert heard[1:-1] == came
     assert heard[-1] == {
         "source": "citeloom",
