@@ -123,10 +123,10 @@ def share(home: Home, thread_id: str, readers: Collection[str]) -> list[str]:
 
 
 def sharing_owner(home: Home, thread_id: str) -> str:
-    """Who shares a conversation with the person who acts; empty if it is their own, or not for them. Blocks."""
+    """Return who shares a conversation with the current user; empty if it is their own, or not shared. Blocks."""
     person = acting.get()
     owner = home.conversations().sharing_owner(thread_id, person) if person else ""
-    return owner if owner and home.accounts().find(owner) else ""  # what somebody had who was removed stays unseen
+    return owner if owner and home.accounts().find(owner) else ""  # conversations of removed people stay hidden
 
 
 @cache

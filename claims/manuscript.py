@@ -58,7 +58,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class ListedReference:
-    """An entry of the reference list in the text itself; `label` is its number or key, as far as it has one."""
+    """An entry of the reference list in the text itself; `label` is its number or key, if it has one."""
 
     label: str
     text: str
@@ -68,7 +68,7 @@ class ListedReference:
 class ManuscriptSentence:
     """A sentence of the prose, `text[start:end]`: its citations, and what its paragraph says before it.
 
-    `shown` is it without markup, with its citations as a reader may write them.
+    `shown` is the sentence without markup, with its citations as a reader may write them.
     """
 
     position: int
@@ -205,7 +205,7 @@ class Manuscript:
         return close_gaps(_RULES["held"].sub(lambda held: written[int(held[1])], plain))
 
     def _source(self, position: int, *, at_end: bool) -> tuple[int, int]:
-        """The unit and the position in it of a character; with `at_end`, the position behind it."""
+        """The unit and the position in it of a character; with `at_end`, the position after it."""
         index = max(0, bisect_right(self.segments, position, key=lambda segment: segment.start) - 1)
         segment = self.segments[index]
         if segment.linear:
@@ -241,7 +241,7 @@ def _with_broken(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]
 
 
 def bracket_pairs(brackets: re.Pattern[str], text: str, start: int = 0) -> dict[int, int]:
-    """The closing bracket of each opening one, of those that a pattern finds; what else it finds does not count."""
+    """Map each opening bracket to its closing bracket, among those that a pattern finds; ignores its other matches."""
     pairs = {")": "(", "]": "[", "}": "{"}
     found: dict[int, int] = {}
     opened: list[tuple[str, int]] = []
@@ -254,7 +254,7 @@ def bracket_pairs(brackets: re.Pattern[str], text: str, start: int = 0) -> dict[
 
 
 def numbered_targets(text: str, counted: Mapping[str, int]) -> dict[str, list[str]]:
-    """The numbers of the figures, tables and sections of a prose; `counted` are figures and tables without a number."""
+    """The numbers of the figures, tables and sections of a text; `counted` are figures and tables without a number."""
     targets: dict[str, list[str]] = {"figure": [], "table": []}
     for caption in CAPTION.finditer(text):
         targets["figure" if caption["kind"][0] in "fF" else "table"].append(caption["number"])
@@ -277,7 +277,7 @@ def _count_sections(titles: Sequence[tuple[int, str]], top: int) -> Iterator[str
 
 
 def mentions(text: str) -> Iterator[Pointer]:
-    """What a prose points to by number or label, apart from captions themselves."""
+    """Find what a text points to by number or label, outside captions."""
     kinds: dict[str, TargetKind] = {"f": "figure", "t": "table", "s": "section"}
     captions = {caption.start("number") for caption in CAPTION.finditer(text)}
     for match in _RULES["mention"].finditer(text):

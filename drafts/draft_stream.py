@@ -19,7 +19,7 @@ from ..documents.marker_escaping import unescape
 from ..roles.protocols import Draft, Source
 from ..settings.config import CitationStyle
 
-# Where a sentence ends, perhaps with a marker behind its stop, or a line before a block: no marker can stand there.
+# Where a sentence ends, perhaps with a marker after its full stop, or a line before a block, where no marker can be.
 _STOP: Final = r"[.!?\u2026][\"'\u201d\u2019)*_]{0,9}"
 _SENTENCE_END: Final = re.compile(
     rf"{_STOP}\s{{1,20}}(?=[^\W_])|{_STOP}[ \t]?[\[(][^\[\]()]{{1,60}}[\])]\s{{1,20}}(?=[^\W_a-z])"

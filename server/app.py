@@ -20,7 +20,7 @@ from ..api.homes import Home
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from . import shared_calls
-from .access import MCP, People, needs_of, require_access
+from .access import MCP, People, require_access, required_rights
 from .guard import Guard
 from .mcp_server import McpEndpoint, mcp_over_http
 from .problems import handle_problems
@@ -55,7 +55,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     """Create the application for a home; the library is opened on startup and closed on shutdown."""
     answered = CollectorRegistry()
     people = People(home.accounts())
-    people.look()
+    people.update_in_use()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -85,7 +85,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     for router in (html.router, sign_in_page.router, people_page.router, *pages, chat_completions.router):
         app.include_router(router)
     app.router.routes.append(Route(MCP, McpEndpoint()))
-    app.state.needs = needs_of(app)
+    app.state.needs = required_rights(app)
     return app
 
 

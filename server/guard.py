@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..api.people import acting
 from ..errors import CiteloomError
-from .access import MCP, METADATA, OPEN_PATHS, Caller, People, caller, own_address
+from .access import MCP, METADATA, OPEN_PATHS, Caller, People, address_of_path, caller
 from .problems import ProblemResponse, ServerError, error_response, to_problem
 from .run_jobs import connection
 from .server_options import ServerOptions, Tokens, session_cookie
@@ -78,7 +78,7 @@ class Guard:
             _require_own_page(scope, headers, by_token=by_token or ("authorization" in headers and self._people.in_use))
             self._require_rate(scope)
             is_open = scope["path"] in OPEN_PATHS or scope["path"].startswith("/static/")
-            people = self._people.in_use or (not is_open and await asyncio.to_thread(self._people.look))
+            people = self._people.in_use or (not is_open and await asyncio.to_thread(self._people.update_in_use))
             who = await self._identify(scope, headers, answer) if people else None
             admitted = is_open or who is not None or (not people and (by_token or not self._tokens.needed))
             if not admitted and not people and (session := session_cookie(headers.get("cookie"))):
@@ -96,14 +96,14 @@ class Guard:
             await error_response(error)(scope, receive, answer)
 
     async def _identify(self, scope: Scope, headers: Headers, answer: _SecureSend) -> Caller | None:
-        """Who sends a request, for whom the server then acts; what it changes is logged."""
-        accounts, who = self._people.accounts, await self._people.caller(scope, headers)
+        """Identify who sends a request, act for them from then on, and log requests that may change something."""
+        accounts, who = self._people.accounts, await self._people.identify(scope, headers)
         caller.set(who)
         name = who.person.name if who is not None else ""
         acting.set(name)
 
         async def log(status: int) -> None:
-            if status != 429:  # refused at once: strangers could fill the log; other attempts of theirs are few
+            if status != 429:  # else strangers could fill the log; their other attempts are few
                 await asyncio.to_thread(accounts.log, name, f"{scope['method']} {scope['path']}", str(status))
 
         if scope["method"] not in _SAFE and (who is not None or scope["path"] == SIGN_IN):
@@ -129,7 +129,7 @@ class Guard:
             return RedirectResponse(f"{SIGN_IN}?next={quote(scope['path'])}", 303)
         wrong = "This token is unknown, was revoked or has expired." if "authorization" in headers else ""
         error = ServerError(401, wrong or "A token is needed.", help="Send one as 'Authorization: Bearer TOKEN'.")
-        place = own_address(Request(scope), METADATA + MCP)
+        place = address_of_path(Request(scope), METADATA + MCP)
         how = f'Bearer resource_metadata="{place}"' if self._people.in_use else "Bearer"
         return ProblemResponse(to_problem(error), {"WWW-Authenticate": how})
 
@@ -145,7 +145,7 @@ class Guard:
             raise too_large
         received = 0
 
-        async def counted() -> Message:
+        async def receive_limited() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
@@ -153,7 +153,7 @@ class Guard:
                 raise too_large
             return message
 
-        return counted
+        return receive_limited
 
 
 class _SecureSend:

@@ -93,7 +93,7 @@ def figures_in(text: str, experiment: Experiment, stem: str, *, every: bool = Fa
 def find_mentions(number: int | str, text: str, name: str = r"[Ff]ig(?:ure|\.)?") -> list[re.Match[str]]:
     """Where a text mentions a figure, or what else the pattern `name` calls, outside quotations of another paper.
 
-    `number` is that number, or a pattern of numbers.
+    `number` is the figure's number, or a pattern of numbers.
     """
     quoted = SpanSet(quoted_spans(text))
     found = re.finditer(rf"\b{name}\s*(?P<number>{number})\b", text)

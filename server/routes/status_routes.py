@@ -201,7 +201,7 @@ async def _settings_page(
         "entered": entered or {"role": ""},
         "may_change": may_change(state),
         "may_begin": may_begin(request, state),
-        "groups": grouped(session.settings),
+        "groups": group_settings(session.settings),
         "home": str(session.home.name),
         "library": await alibrary_counts(session),
         "notice": session.notice(),
@@ -210,7 +210,7 @@ async def _settings_page(
     return page(request, "settings.html", context, status)
 
 
-def grouped(settings: Settings) -> list[tuple[str, list[dict[str, Any]]]]:
+def group_settings(settings: Settings) -> list[tuple[str, list[dict[str, Any]]]]:
     groups: dict[str, list[dict[str, Any]]] = {name: [] for name in _GROUPS}
     for name, (value, origin) in describe_settings(settings).items():
         group = next((group for group, starts in _GROUPS.items() if name.startswith(tuple(starts.split()))), "Other")

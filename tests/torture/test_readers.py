@@ -46,7 +46,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 class Audience:
-    """Readers of a library whose writer stands still, and what they missed: searches and misses by event."""
+    """Readers of a library whose writer pauses, and what they missed: searches and misses by event."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -145,16 +145,14 @@ def restless(tmp_path: Path) -> Iterator[Callable[[int], Home]]:
 
     yield start_writing
     for process in begun:
-        assert process.poll() is None  # it came to no harm
+        assert process.poll() is None  # it is undamaged
         process.kill()
         process.communicate()
 
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("sync", [60, 1_000])
-def test_a_writer_without_rest_takes_no_chunk_of_other_papers_from_a_reader(
-    restless: Callable[[int], Home], sync: int
-) -> None:
+def test_a_busy_writer_hides_no_chunk_of_other_papers_from_a_reader(restless: Callable[[int], Home], sync: int) -> None:
     home = restless(sync)
     random = np.random.default_rng(2)
     kept = Library.open(home, WordEmbedding())
@@ -177,7 +175,7 @@ def test_a_writer_without_rest_takes_no_chunk_of_other_papers_from_a_reader(
 
 
 @pytest.mark.usefixtures("way")
-def test_threads_that_share_a_library_lose_nothing_beside_a_writer_without_rest(
+def test_threads_sharing_a_library_lose_nothing_beside_a_busy_writer(
     restless: Callable[[int], Home],
 ) -> None:
     library = Library.open(restless(1_000), WordEmbedding())

@@ -23,7 +23,7 @@ def test_the_tree_accounts_for_every_chunk(citeloom: Citeloom, home: Path) -> No
     assert re.search(r"^  \S.* \[method, chunks? \d+(-\d+)?\]$", shown, re.M)
 
 
-def test_the_text_is_the_papers_own_without_repeats(citeloom: Citeloom, home: Path) -> None:
+def test_the_text_is_that_of_the_paper_without_repeats(citeloom: Citeloom, home: Path) -> None:
     shown = citeloom("papers", "show", THREE[0], "--text", "--home", home).out
     written = (SAMPLES / f"{THREE[0]}.md").read_text(encoding="utf-8")
     paragraphs = [part.strip() for part in shown.split("\n\n") if len(part.split()) > 8]
@@ -75,6 +75,6 @@ def test_the_users_note_is_shown_and_found(citeloom: Citeloom, tmp_path: Path) -
     assert "walrus" not in citeloom("papers", "show", THREE[0], "--text", "--home", home).out
 
 
-def test_an_unknown_key_is_named(citeloom: Citeloom, home: Path) -> None:
+def test_an_unknown_key_is_reported(citeloom: Citeloom, home: Path) -> None:
     ended = citeloom("papers", "show", "nobody2000", "--text", "--home", home)
     assert (ended.code, ended.out) == (2, "") and "nobody2000" in ended.err

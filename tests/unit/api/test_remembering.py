@@ -1,4 +1,4 @@
-"""Twenty edits as a person makes them in a section, and the lines for the memory that they suggest."""
+"""Twenty edits that a person makes in a section, and the memory lines that they suggest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EDITS = [
 ]
 
 
-def test_twenty_edits_suggest_words_and_a_spelling_and_nothing_of_what_was_rewritten() -> None:
+def test_twenty_edits_suggest_terms_and_a_spelling_and_nothing_from_rewritten_sentences() -> None:
     assert len(EDITS) == 20
     for before, after, line in EDITS:
         assert set(suggested_lines(before, after)) == ({line} if line else set()), (before, after)

@@ -1,4 +1,4 @@
-"""Words of a user or a paper that read like a marker: text, at every position where they stood."""
+"""Words of a user or a paper that look like a marker stay text at every position."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WRITTEN = (
 
 
 @pytest.mark.parametrize("words", WRITTEN)
-def test_what_reads_like_a_marker_is_none(words: str) -> None:
+def test_text_that_looks_like_a_marker_is_escaped(words: str) -> None:
     kept = escape_markers(f"Before it {words} after it.")
     assert marker_ids(normalise_markers(kept)) == ()
     assert unescape(kept) == f"Before it {words} after it."
@@ -28,5 +28,5 @@ def test_other_words_are_left_alone(words: str) -> None:
     assert escape_markers(words) == words
 
 
-def test_a_stranger_has_no_stand_ins() -> None:
+def test_stand_in_characters_typed_by_others_are_removed() -> None:
     assert strip_placeholders(escape_markers("so [E1] it is")) == "so E1 it is"

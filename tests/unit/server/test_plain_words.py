@@ -1,4 +1,4 @@
-"""The words around a quote are shown without Markdown, and stay apart from the quote."""
+"""The words around a quote are shown without Markdown, and stay separate from the quote."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ from citeloom.server.routes.html import without_markup
         (" ", " "),
     ],
 )
-def test_markup_goes_and_blanks_at_the_ends_stay(written: str, shown: str) -> None:
+def test_markup_is_removed_and_outer_blanks_stay(written: str, shown: str) -> None:
     assert without_markup(written) == shown

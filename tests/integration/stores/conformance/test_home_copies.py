@@ -125,7 +125,7 @@ def opened(source: Library, open_library: Callable[[], Library]) -> Iterator[tup
     source.close()
 
 
-async def test_nothing_is_lost_there_and_back(opened: tuple[Library, Library], tmp_path: Path) -> None:
+async def test_a_copy_there_and_back_loses_nothing(opened: tuple[Library, Library], tmp_path: Path) -> None:
     source, target = opened
     papers, rows = await copy_home(source, target)
     back = Library.open(FolderHome(tmp_path / "back"), WordEmbedding())
@@ -206,7 +206,7 @@ async def test_an_interrupted_copy_continues(
     await same_as_filled(target)
 
 
-async def test_another_copy_takes_what_is_new(opened: tuple[Library, Library]) -> None:
+async def test_copying_again_adds_what_is_new(opened: tuple[Library, Library]) -> None:
     source, target = opened
     await copy_home(source, target)
     source.home.runs().mark("research-1", "finished", result=finished_text("Done."))
