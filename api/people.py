@@ -10,7 +10,7 @@ from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigurationError, InputError
-from ..stores.accounts import LIFETIMES, RIGHTS, Accounts, Person, Role, Scope, Secret, SecretKind
+from ..stores.accounts import LIFETIMES, RIGHTS, AccountError, Accounts, Person, Role, Scope, Secret, SecretKind
 from ..stores.home import Home
 from ..stores.run_register import EVERYBODY as EVERYBODY
 from ..stores.tables import PERSON, acting
@@ -47,6 +47,17 @@ def invite(home: Home, name: str, role: Role) -> str:
         return accounts.invite(name, role)
 
 
+def begin_group(home: Home, name: str, password: str) -> Person:
+    """Create the first account, an owner's, who gets all existing runs and conversations. Blocks.
+
+    Raises `AccountError` if there is an account, and `InputError` for an invalid name or password.
+    """
+    if home.accounts().people():
+        raise AccountError("There are accounts already.", help="Ask an owner of this server for an invitation.")
+    _require_length(password)
+    return join(home.accounts(), invite(home, name, "owner"), password)
+
+
 def enter(home: Home, subject: str, like: str, role: Role | None) -> Person:
     """Sign in a person from single sign-on, whose rules give them this role (`Accounts.enter`). Blocks."""
     home.require_library()
@@ -68,11 +79,15 @@ def _new_account(home: Home, role: Role | None) -> Iterator[Accounts]:
 
 def join(accounts: Accounts, invitation: str, password: str) -> Person:
     """Set an invited person's password; raises `InputError` for its length, and `AccountError`. Blocks."""
+    _require_length(password)
+    valid = accounts.holder("invitation", invitation) is not None
+    return accounts.accept(invitation, _hasher().hash(password) if valid else None)  # raises for an invalid one
+
+
+def _require_length(password: str) -> None:
     if not SHORTEST_PASSWORD <= len(password) <= 1000:
         message = f"A password has at least {SHORTEST_PASSWORD} characters."
         raise InputError(message, help="A few words are easy to remember.")
-    valid = accounts.holder("invitation", invitation) is not None
-    return accounts.accept(invitation, _hasher().hash(password) if valid else None)  # raises for an invalid one
 
 
 def check_password(accounts: Accounts, name: str, password: str) -> Person:
@@ -108,10 +123,10 @@ def share(home: Home, thread_id: str, readers: Collection[str]) -> list[str]:
 
 
 def sharing_owner(home: Home, thread_id: str) -> str:
-    """Who shares a conversation with the person who acts; empty if it is their own, or not for them. Blocks."""
+    """Return who shares a conversation with the current user; empty if it is their own, or not shared. Blocks."""
     person = acting.get()
     owner = home.conversations().sharing_owner(thread_id, person) if person else ""
-    return owner if owner and home.accounts().find(owner) else ""  # what somebody had who was removed stays unseen
+    return owner if owner and home.accounts().find(owner) else ""  # conversations of removed people stay hidden
 
 
 @cache

@@ -82,7 +82,7 @@ def _valid_line(text: str) -> str:
 
 
 def _open_proposals(memory: AuthorMemory, home: Home) -> list[MemoryProposal]:
-    known, declined = {note.text.casefold() for note in memory.notes()}, memory.declined()
+    known, declined = {note.text.casefold() for note in memory.notes()}, memory.declined_proposals()
     found = propose_from_edits(home)
     return [item for item in found if item["id"] not in declined and item["text"].casefold() not in known]
 
@@ -117,7 +117,7 @@ def propose_from_edits(home: Home) -> list[MemoryProposal]:
         except InputError:
             continue  # deleted meanwhile
         for section in text.sections:
-            shown = section.shown()
+            shown = section.as_shown()
             changed = [(shown[position - section.first], edit.text) for position, edit in section.edits.items()]
             changed += [
                 (MARKER.sub("", sentence.text), MARKER.sub("", section.current(position)))

@@ -84,4 +84,4 @@ def render_file(
     images = ReportImages({}, {})
     if name.endswith(".evidence.html"):
         images, _ = report_images(record, session.library, pages=page_images, file_of=file_of)
-    return ResultFiles.of(record, session.home, stem, images, (word or WordOptions()).document()).named(name)
+    return ResultFiles.of(record, session.home, stem, images, (word or WordOptions()).document()).render(name)

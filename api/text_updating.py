@@ -27,7 +27,7 @@ from ..claims.claim_records import PassageRecord
 from ..claims.claim_verdicts import JudgedClaim, Progress
 from ..claims.detail_checks import polarity_differs
 from ..claims.text_check import ClaimChecker
-from ..documents.marker_escaping import as_written
+from ..documents.marker_escaping import unescape
 from ..drafts.written_draft import sources_for, verdict_record
 from ..evidence_tables.stored_tables import load_table
 from ..graph.prompt_fitting import run_fitted
@@ -430,7 +430,7 @@ def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free
     made = _update_item(reason, detail, item.section.kind, item.words, named, action)
     made |= {"position": item.position, "passage": passage, "judged": judged, "marked": marked}
     return made | {
-        "proposed": close_gaps(as_written(replace_spans(marked, groups))),
+        "proposed": close_gaps(unescape(replace_spans(marked, groups))),
         "evidence_id": name if passage else "",
     }
 

@@ -25,8 +25,8 @@ from citeloom.tools.retrieval import Retrieval, retrieve
 STAGES = {"BM25": Retrieval("bm25"), "vectors": Retrieval("dense"), "as usual": Retrieval()}
 
 
-async def found_by(library: Library, queries: list[str], how: Retrieval) -> tuple[list[list[str]], float]:
-    """The first ten chunks of each query, and the median milliseconds of one, one after another."""
+async def search_all(library: Library, queries: list[str], how: Retrieval) -> tuple[list[list[str]], float]:
+    """Return the first ten chunks of each query, and the median milliseconds of a query, run in sequence."""
     for text in queries:
         await library.embedding.embed_query(text)  # remembered: not part of the time
     answers, times = [], []
@@ -44,7 +44,7 @@ async def compare(names: dict[str, Library], queries: list[str], quality: Callab
     for stage, how in STAGES.items():
         first: list[list[str]] | None = None
         for name, library in names.items():
-            answers, milliseconds = await found_by(library, queries, how)
+            answers, milliseconds = await search_all(library, queries, how)
             first = first if first is not None else answers
             same = mean(
                 len(set(one) & set(other)) / max(1, len(one)) for one, other in zip(first, answers, strict=True)

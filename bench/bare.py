@@ -1,4 +1,4 @@
-"""A bare HTTP client: the cost of the same requests when they are only sent and their JSON is read.
+"""A bare HTTP client: what the same requests cost when they are only sent and their JSON is read.
 
 It is as fast as possible: the pool of one httpx client checks all its connections for every request, which makes 60
 concurrent requests slower than 20, so connections beyond 20 go to further clients of 15 each.
@@ -46,7 +46,7 @@ class BareClient:
         return time.perf_counter() - started
 
     async def until_first_word(self, stages: Sequence[Stage]) -> float:
-        """Seconds for all stages, of which the last, a streamed request, ends at its first word."""
+        """Seconds for all stages; the last one, a streamed request, ends at its first word."""
         started = time.perf_counter()
         await self.walk(stages[:-1])
         seconds = 0.0

@@ -77,7 +77,7 @@ def score_counting() -> dict[str, Score]:
 
 
 def shown_today(passage: str) -> list[str]:
-    """What a reader is shown of a passage, a sentence per line: the same rule as in `roles/chat/prompt_format.py`."""
+    """The lines of a passage that a reader is shown, one per sentence, as in `roles/chat/prompt_format.py`."""
     spans = [(start, end) for start, end in sentence_spans(passage) if any(map(str.isalpha, passage[start:end]))]
     return [" ".join(passage[start:end].split()) for start, end in spans]
 

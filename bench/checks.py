@@ -100,7 +100,7 @@ def score_uncited() -> Score:
 
 
 def score_instructions() -> Score:
-    """Words that give orders to a model: a hit counts when it overlaps the label."""
+    """Words that instruct a model: a hit counts when it overlaps the label."""
     right, missed, false = 0, [], []
     for case in _json("instruction_cases.json")["cases"]:
         text = case["text"]
@@ -117,7 +117,7 @@ def score_instructions() -> Score:
 
 
 def score_foreign(table: str) -> Score:
-    """Foreign citations of one of `FOREIGN_TABLES`."""
+    """Fabricated citations in one of `FOREIGN_TABLES`."""
     allowed: dict[str, str] = {}
     cases: list[tuple[str, list[str]]] = []
     for row in _rows(table):

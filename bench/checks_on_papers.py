@@ -79,7 +79,7 @@ def _mutants(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _copied_sentences(papers: dict[str, str]) -> None:
-    """Sentences of each paper as a draft's own, against their passage; and papers against each other."""
+    """Check sentences of each paper, as if a draft's own, against their passage; and papers against each other."""
     dice = random.Random(1)
     caught = made = runs = pairs = 0
     for key, text in papers.items():
@@ -101,7 +101,7 @@ def _copied_sentences(papers: dict[str, str]) -> None:
 
 
 def _citations_taken_out(papers: dict[str, str]) -> None:
-    """Sentences of manuscripts without their citations: those that had one, and those that had none."""
+    """Check sentences of manuscripts without their citations: those that had a citation, and those that had none."""
     flagged: Counter[bool] = Counter()
     all_: Counter[bool] = Counter()
     for text in papers.values():

@@ -1,8 +1,8 @@
 """Citation-Integrity: how often five passages have a sentence that experts marked as evidence; calls no model.
 
-The data is a clone of `ScienceNLP-Lab/Citation-Integrity` (MIT licence). Its claims are those of the newest commit; the
-texts of the cited articles were deleted later, and are read from commit `TEXTS`. Only articles whose text still has its
-paragraphs can be used, since evidence is numbered by paragraph and sentence.
+The data is a clone of `ScienceNLP-Lab/Citation-Integrity` (MIT licence). Its claims are read from the newest commit,
+the texts of the cited articles, since deleted, from commit `TEXTS`. Only articles whose text still has its paragraphs
+can be used, since evidence is numbered by paragraph and sentence.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _SENTENCES = "ShruthanCode/IR/Sentences/"
 _NUMBERED = 1_000  # paragraph 12 of article 3 is document 3012
 _CONTEXT_END = re.compile(r"^\*{20,}\s*$", re.MULTILINE)
 _AFTER_TEXT = re.compile(r"^#+ (?:References|Footnotes|Acknowledge?ments)\b", re.IGNORECASE | re.MULTILINE)
-# Found by comparing numbered evidence with the experts' notes beside the texts: a title and a heading are documents, as
-# a paragraph is, but headings with these names are not.
+# Found by comparing numbered evidence with the experts' notes beside the texts: titles, headings and paragraphs each
+# count as a document, but headings with these names do not.
 _UNNUMBERED = re.compile(
     r"#+ (?:abstract|background|introduction|results|discussion|conclusions?|(?:materials and )?methods)", re.IGNORECASE
 )
@@ -37,8 +37,8 @@ _BARE_MARK = re.compile(r"\s*[\[(]\s*[\])]")
 _TAG = re.compile(r"<CITATION_MARKER>[^<]{0,200}</CITATION_MARKER>")
 _START = 40  # letters
 _FEWEST_LETTERS = 20
-# The texts of these articles are lists of sentences. Which number is whose was found by comparing the words of claims
-# and articles: the nearest article of each of the twenty numbers from 22 to 41 is another one.
+# The texts of these articles are lists of sentences. Their numbers were found by comparing the words of claims and
+# articles: each of the twenty numbers from 22 to 41 has a different nearest article.
 _SENTENCES_ONLY = {
     22: "PMC7328313",
     23: "PMC7604159",
@@ -59,7 +59,7 @@ AT_ONCE = 40  # claims
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """A cited article: its name, and its paragraphs, of which number 0 is document 0 of the data set."""
+    """A cited article: its name, and its paragraphs; paragraph 0 is document 0 of the data set."""
 
     name: str
     text: str
@@ -67,7 +67,7 @@ class Article:
     sentences: tuple[str, ...]
 
     def sentence(self, paragraph: int, number: int) -> str:
-        """The letters of a sentence of a paragraph, as the data set splits them; empty if there is none."""
+        """The letters of a sentence, with the paragraph split as in the data set; empty if there is none."""
         if paragraph >= len(self.paragraphs):
             return ""
         place = letters(self.paragraphs[paragraph])
@@ -130,7 +130,7 @@ def _share(hits: Sequence[bool]) -> str:
 
 
 def _has(case: Case, texts: Sequence[str]) -> bool:
-    """Whether one of the experts' sentences stands whole in one of the texts."""
+    """Whether one of the texts contains a whole sentence of the experts' evidence."""
     return any(sentence in letters(text) for text in texts for sentence in case.evidence)
 
 
@@ -216,7 +216,7 @@ def labelled_claims(repository: Path, library: Any) -> list[tuple[int, str, str,
 
 
 def _sentences_before(repository: Path) -> dict[str, str]:
-    """For each claim, by how it starts, the sentence before it in the citing article."""
+    """The sentence before each claim in the citing article, by the beginning of the claim."""
     found: dict[str, str] = {}
     for line in git_text(repository, "show", "HEAD:Data/test.jsonl").splitlines():
         record = json.loads(line)
@@ -238,7 +238,7 @@ def _index(library: Any, articles: Sequence[tuple[str, str]]) -> None:
 
 
 def git_text(repository: Path, *arguments: str) -> str:
-    """What a git command on the repository prints."""
+    """Return what a git command on the repository prints."""
     done = subprocess.run(
         ["git", "-C", str(repository), *arguments], capture_output=True, check=True, text=True, encoding="utf-8"
     )

@@ -1,15 +1,15 @@
 """How well a chat model's verdicts on claims agree with people's labels: `python -m bench.claim_labels DATA`.
 
-The model is that of `CITELOOM_CHAT_MODEL` and its endpoint; docs/scores.md keeps the figures. DATA holds clones of
-public repositories; whatever is missing is left out, and `--only` names one:
+The model is set by `CITELOOM_CHAT_MODEL` and its endpoint; docs/scores.md keeps the figures. DATA holds clones of
+public repositories; missing ones are skipped, and `--only` names one:
 
 - `citation-integrity`: `ScienceNLP-Lab/Citation-Integrity`, MIT: claims against the library's passages of their paper;
 - `wice`: `ryokamoi/wice`, ODC-BY: a sentence of Wikipedia against the whole page that it cites;
 - `attributionbench`: `OSU-NLP-Group/AttributionBench`, without a licence: a claim against the references of an answer;
 - `exaggeration`: `copenlu/scientific-exaggeration-detection`, without a licence: a press release against an abstract.
 
-Claims are drawn with a seed and divided in two: a prompt is mended on the even ones, and the odd ones are reported.
-DATA/labels has what was answered, for reading the errors; verdicts are kept in the journals of DATA/homes.
+Claims are drawn with a seed and split in two: prompts are improved on the even ones, and the odd ones are reported.
+DATA/labels keeps the answers, for reading the errors; the journals of DATA/homes keep the verdicts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PROMPTS: Final = ("claim_system", "claim_task")
 
 @dataclass(frozen=True, slots=True)
 class LabelledClaim:
-    """What is checked, as `check_claims` takes it, and the label that people gave it."""
+    """A claim as input of `check_claims`, and the label that people gave it."""
 
     name: str
     asked: Mapping[str, Any]
@@ -48,11 +48,11 @@ class LabelledClaim:
 
 @dataclass(frozen=True, slots=True)
 class _DataSet:
-    """How claims are read, which of its labels each of ours stands for, and the measure."""
+    """A data set: how its claims are read, which of its labels each of ours stands for, and the measure."""
 
     read: Callable[[Path, Any], list[LabelledClaim]]
     labels: Mapping[str, str]
-    other: str  # for what `labels` does not name
+    other: str  # for labels that `labels` does not name
     score: str = "macro-F1"
 
 
@@ -126,9 +126,9 @@ _DATA: Final = {
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.claim_labels", description="Scores verdicts on claims.")
     parser.add_argument("data", type=Path, help="the folder with the data")
-    parser.add_argument("--only", choices=sorted(_DATA), action="append", help="one data set; again for more")
-    parser.add_argument("--claims", type=int, default=200, help="claims drawn of each")
-    parser.add_argument("--half", choices=["even", "odd", "all"], default="all", help="of the drawn claims")
+    parser.add_argument("--only", choices=sorted(_DATA), action="append", help="a data set; repeatable")
+    parser.add_argument("--claims", type=int, default=200, help="claims drawn from each data set")
+    parser.add_argument("--half", choices=["even", "odd", "all"], default="all", help="which half of the drawn claims")
     parser.add_argument("--seed", type=int, default=26)
     given = parser.parse_args()
     if not os.environ.get("CITELOOM_CHAT_MODEL"):
@@ -186,7 +186,7 @@ def _measure(name: str, data: Path, most: int, half: str, seed: int) -> None:
 
 
 def mean_score(pairs: Sequence[tuple[str, str]], measure: str) -> float:
-    """The mean over people's labels of F1, or of recall, which is the balanced accuracy."""
+    """The mean over people's labels of F1 or of recall; the latter is the balanced accuracy."""
     scores = []
     for label in sorted({gold for gold, _ in pairs}):
         right = sum(gold == said == label for gold, said in pairs)

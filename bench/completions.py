@@ -35,7 +35,7 @@ class CitingSentence:
     text: str
     before: str
     cited: frozenset[str]
-    source: str  # the paper of the corpus that has it, which is left out: it is being written
+    source: str  # the corpus paper that contains it, which is left out, as if still being written
     citance: bool = False
 
 
@@ -47,7 +47,7 @@ def from_citances(folder: Path, dois: dict[str, str], files: dict[str, str]) -> 
     """The sentences of `manubot-citances`; their works are the abstracts beside them, or papers of the corpus."""
     titled: dict[str, set[str]] = defaultdict(set)
     works = [json.loads(line) for line in (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
-    for work in works:  # some are there by two addresses, of which a library keeps one
+    for work in works:  # some have two addresses, of which a library keeps one
         titled[work["title"].casefold()].add(_key(work["_id"]))
     same = {key: keys for keys in titled.values() for key in keys}
     cited: dict[str, set[str]] = defaultdict(set)
@@ -113,7 +113,7 @@ def measure(cache: Path, shared: Path, show: bool) -> None:
 async def _measure(  # type: ignore[no-untyped-def]
     library, sentences: Sequence[CitingSentence], copies: Mapping[str, str], show: bool
 ) -> None:
-    """`copies` are the keys that the abstracts of papers of the corpus have."""
+    """Measure one library; `copies` are the keys of abstracts of papers that are in the corpus."""
     found: dict[str, list[bool]] = defaultdict(list)
     completions, hovers = [], []
     await asuggest_citations(library, "The first search loads the model.")

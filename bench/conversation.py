@@ -43,7 +43,7 @@ SUBJECTS = (
 
 
 async def measure(home: Home, rounds: int) -> list[Row]:
-    """The two rows."""
+    """Measure the row of a turn and the row of `chat`."""
     ready = [(seconds, READY) for seconds in (until_prompt(home) for _ in range(rounds + 1))][1:]
     pairs: list[tuple[float, float]] = []
     with serving(0, librarian=True) as url, open_session(settings_for(url, AT_ONCE), home) as bench:

@@ -9,14 +9,14 @@
 - read: what a reader was shown;
 - shown: the contents of the writer's prompt.
 
-A second table counts papers: of those that hold a fact, how many were named by their cards, found by searches, read,
-and cited by the extractive writer.
+A second table counts papers: of the papers that hold a fact, how many were named by their cards, found by searches,
+read, and cited by the extractive writer.
 
 With `--needs` the searches come from a file of needs planned by a model instead of from the rules; with `--named` the
-papers of broad questions come from a file too, as a model chose them by their cards: `{question id: [key, ...]}`. The
-library is built
-once in the home, which takes minutes since the bundled model embeds it, and then reused: FOLDER, else
-CITELOOM_BENCH_HOME, else a folder of the user's cache.
+papers of broad questions come from a file too, as a model chose them by their cards: `{question id: [key, ...]}`.
+
+The library is built once, which takes minutes since the bundled model embeds it, and then reused. Its home is FOLDER,
+else CITELOOM_BENCH_HOME, else a folder of the user's cache.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Covered:
         return sum(fact.weight for fact, stages in facts if stage in stages)
 
     def found_papers(self, stage: str) -> int:
-        """How many of the papers that hold a fact reached a stage."""
+        """The number of papers with a fact that reached a stage."""
         return len(self.question.papers & self.papers[stage])
 
     def as_dict(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def measure(
     place = (home or _USUAL_HOME).expanduser()
     planned = {} if needs is None else planned_needs(needs, asked)
     papers = {} if named is None else find_mentions(named, asked)
-    covered = asyncio.run(_covered(asked, place, shared / "corpus", planned, papers, single_shot=single_shot))
+    covered = asyncio.run(_measure_questions(asked, place, shared / "corpus", planned, papers, single_shot=single_shot))
     print(json.dumps(_record(covered, missing), ensure_ascii=False, indent=1) if as_json else _table(covered, missing))
 
 
@@ -219,7 +219,7 @@ def find_mentions(path: Path, questions: Sequence[Question]) -> dict[str, tuple[
     return {question.text: tuple(given[question.id]) for question in questions if question.id in given}
 
 
-async def _covered(
+async def _measure_questions(
     questions: Sequence[Question],
     home: Path,
     corpus: Path,
@@ -318,7 +318,7 @@ def _table(covered: Sequence[Covered], missing: Sequence[str]) -> str:
 
 
 def _paper_rows(covered: Sequence[Covered]) -> list[str]:
-    """The table of papers: of those that hold a fact, how many reached each stage."""
+    """The rows of the table of papers: how many of the papers with a fact reached each stage."""
     rows = [
         (item.question.id, len(item.question.papers), [item.found_papers(stage) for stage in PAPER_STAGES])
         for item in covered

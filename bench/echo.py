@@ -13,7 +13,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 
 
 def echo(events: list[tuple[str, str]]) -> FastAPI:
-    """The application; each event is its name and its data."""
+    """Build the application; each event is a name and its data."""
     app = FastAPI()
 
     @app.post("/echo")

@@ -20,7 +20,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from citeloom.models.embeddings.bundled_models import EMBEDDER, MAX_TOKENS, checked_file, load_tokenizer
+from citeloom.models.embeddings.bundled_models import EMBEDDER, MAX_TOKENS, check_model_file, load_tokenizer
 
 ROOT = Path(__file__).resolve().parent.parent
 LEVELS = {
@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     given = parser.parse_args()
     texts = passages(given.chunks)
-    content = checked_file(EMBEDDER, "model.onnx", EMBEDDER.onnx_sha256).read_bytes()
+    content = check_model_file(EMBEDDER, "model.onnx", EMBEDDER.onnx_sha256).read_bytes()
     reference = embedder(content, Setting(workers=1))(texts)
     rates: list[float] = []
     notes: list[str] = []

@@ -65,15 +65,15 @@ async def measure(material: Material, rounds: int) -> list[Row]:
 
         async def ours() -> float:
             home = next(homes)
-            seconds = await take_in(home, papers, url)
-            again.append(await take_in(home, papers, url, changed=False))
+            seconds = await time_ingest(home, papers, url)
+            again.append(await time_ingest(home, papers, url, changed=False))
             if not chunks:
                 chunks.extend(_chunks(home, url))
             return seconds
 
         async def bare() -> float:
             with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
-                return await put_in(chunks, Path(folder), url)
+                return await time_upserts(chunks, Path(folder), url)
 
         pairs = await alternate(ours, bare, rounds)
     what = f"ingest of {PAPERS} papers, {len(chunks)} chunks, endpoint at once"
@@ -88,7 +88,7 @@ def _settings(url: str) -> Settings:
     return Settings(embedding_model="fake", embedding_base_url=url)
 
 
-async def take_in(home: Home, papers: Path, url: str, *, changed: bool = True) -> float:
+async def time_ingest(home: Home, papers: Path, url: str, *, changed: bool = True) -> float:
     """Seconds for an ingest, including the opening of the library."""
     started = time.perf_counter()
     with open_session(_settings(url), home.prepare()) as bench:
@@ -103,7 +103,7 @@ def _chunks(home: Home, url: str) -> list[Chunk]:
         return [chunk for paper in bench.library.papers() for chunk in bench.library.paper_chunks(paper.key)]
 
 
-async def put_in(chunks: Sequence[Chunk], folder: Path, url: str) -> float:
+async def time_upserts(chunks: Sequence[Chunk], folder: Path, url: str) -> float:
     """Seconds to count tokens, embed and upsert."""
     started = time.perf_counter()
     texts = [chunk.text for chunk in chunks]

@@ -46,7 +46,7 @@ def settings_for(base_url: str, at_once: int) -> Settings:
 async def search(bench: Session, queries: Sequence[str]) -> float:
     """Seconds for the first search for several needs, or for an agent's search for one query.
 
-    Each is a run of its own, so that the journal holds no answer for it.
+    Each search is a separate run, so that the journal holds no answer for it.
     """
     needs = section_needs(queries)
     purpose = Purpose("The discussion of a paper.", needs)

@@ -44,14 +44,14 @@ class Prompt:
     words: tuple[str, ...]
 
     def direction_of(self, stance: str) -> str:
-        """What a stance on the claim says of the outcome; empty for none."""
+        """The direction of the outcome that a stance on the claim implies; empty for no stance."""
         if stance == "no difference":
             return stance
         return {"for": self.claimed, "against": _OPPOSITE[self.claimed]}.get(stance, "")
 
 
 def measure(repository: Path, home: Path, articles: int, seed: int, settings: Settings) -> None:
-    """Print direction accuracy, precision of "against" and recall of the words, with the requests that it took."""
+    """Print direction accuracy, precision of "against" and recall of the words, with the number of requests."""
     drawn = draw_prompts(repository, articles, seed)
     head = git_text(repository, "rev-parse", "--short", "HEAD").strip()
     print(f"Evidence Inference {head}, MIT licence, seed {seed}, model {settings.chat_model}")
@@ -86,7 +86,7 @@ def score_stances(prompts: Sequence[Prompt], cells: Sequence[Mapping[str, Any] |
 
 
 def overlaps(words: str, quote: str) -> bool:
-    """Whether a quote and words of an annotation have a run of letters in common, or one holds the other."""
+    """Whether a quote and words of an annotation have a run of letters in common, or one contains the other."""
     one, other = sorted((letters(words), letters(quote)), key=len)
     if len(one) <= _RUN:
         return bool(one) and one in other
@@ -154,7 +154,7 @@ async def _stances(
 
 
 def _index(library: Any, repository: Path, home: Path, articles: Sequence[str]) -> dict[str, str]:
-    """The keys of the articles in the library, which are added if they are missing."""
+    """Add missing articles to the library; returns the keys of all articles by name."""
     folder = home.parent / "evidence-inference-articles"
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"PMC{article}.xml" for article in articles]

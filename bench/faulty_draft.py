@@ -22,7 +22,7 @@ SAMPLES = ROOT / "examples/library"
 
 @dataclass(frozen=True, slots=True)
 class DraftScore:
-    """Faults that were found and missed, those missed that only a judge can see, and false alarms with their rule."""
+    """Faults found, faults missed, missed faults that only a judge can see, and false alarms with their rules."""
 
     found: list[str]
     missed: list[str]

@@ -26,7 +26,7 @@ from citeloom.documents.types import Chunk
 from citeloom.ingestion.reading import read_pdf_apart
 
 LABELS: Final = ROOT / "tests" / "acceptance" / "labels" / "figures_and_tables.json"
-_SAME: Final = 40  # letters and digits with which two captions begin
+_SAME: Final = 40  # letters and digits at the beginning that two captions must share
 _KINDS: Final = ("figure", "table")
 
 
@@ -43,11 +43,11 @@ class Score:
     missed: list[str] = field(default_factory=list)
 
     def recall(self, kind: str) -> float:
-        """The part of the labelled floats of a kind that was found."""
+        """The share of the labelled floats of a kind that were found."""
         return self.correct[kind] / (self.labelled[kind] or 1)
 
     def precision(self, kind: str) -> float:
-        """The part of what was found that is labelled."""
+        """The share of the found floats of a kind that are labelled."""
         return self.correct[kind] / (self.found[kind] or 1)
 
     def add(self, other: Score) -> None:
@@ -119,7 +119,7 @@ def _same(figure: PaperFigure, item: Mapping[str, Any]) -> bool:
 
 
 def _words(paper: ParsedPaper, figure: PaperFigure) -> str:
-    """The caption as it stands in the paper, with its label and citations."""
+    """The caption as printed in the paper, with its label and citations."""
     return paper.text[figure.start : figure.end] if figure.start is not None else ""
 
 

@@ -1,4 +1,4 @@
-"""The time to the first token of an answer: a new question, until the first word of the draft can be shown.
+"""The time to the first token of an answer: from a new question until the first word of the draft can be shown.
 
 The reference is the critical path: the same requests, sent by the bare client in the same stages, the last one streamed
 and stopped at its first word. The model answers after 100 ms. The time includes routing, shortlisting, searching,

@@ -1,6 +1,6 @@
 """The growth of a library: writing, searching, memory and disk at several sizes.
 
-Texts are halves of real passages joined together; vectors are synthetic: those of a few hundred centres with noise. The
+Texts are halves of real passages joined together; vectors are synthetic: a few hundred centres with noise. The
 library is filled directly through the stores, 50 chunks per paper, so the figures are those of storing and searching
 without embedding. Each library is filled in one process and searched in another, whose memory is then that of a reader.
 """

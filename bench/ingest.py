@@ -32,7 +32,7 @@ async def measure(home: Home, material: Material) -> list[Row]:
     await embedding.embed_query("warm")
     texts = [_texts(library, group, material.bib) for group in material.groups]
 
-    async def take_in(number: int) -> float:
+    async def ingest_group(number: int) -> float:
         started = time.perf_counter()
         report = await ingest(library, material.groups[number], bib=material.bib)
         assert not report.refused and len(report.added) == len(material.groups[number]), report
@@ -46,11 +46,11 @@ async def measure(home: Home, material: Material) -> list[Row]:
     pairs: list[tuple[float, float]] = []
     for number in range(len(texts)):
         if number % 2 == 0:
-            first = await take_in(number)
+            first = await ingest_group(number)
             pairs.append((first, await embed(number)))
         else:
             second = await embed(number)
-            pairs.append((await take_in(number), second))
+            pairs.append((await ingest_group(number), second))
     library.close()
     counts = [len(group) for group in texts]
     # The totals are what a user waits for; they include opening Chroma once.

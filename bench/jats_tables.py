@@ -1,7 +1,7 @@
 """Scores tables of JATS papers against tests/acceptance/labels/jats_tables.json: `python -m bench.jats_tables FOLDER`.
 
-FOLDER holds the files of `evaluation_papers.tsv` as KEY.xml. A labelled cell is right when it stands in the row of a
-Markdown table, in a column whose header has the labelled words; its table has its label if a paragraph begins with it.
+FOLDER holds the files of `evaluation_papers.tsv` as KEY.xml. A labelled cell is right if it is in the labelled row of a
+Markdown table, in a column whose header has the labelled words; a table has its label if a paragraph begins with it.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class _Texts:
 def measure() -> None:
     """Print precision and recall at the first threshold, the current one, and the best of the tuning half."""
     shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared"))
-    pairs = _scored([*_of_papers(shared / "corpus/papers"), *_of_citing(shared / "retrieval/manubot-citances")])
+    pairs = _score_pairs([*_of_papers(shared / "corpus/papers"), *_of_citing(shared / "retrieval/manubot-citances")])
     if not pairs:
         print("no real papers: set CITELOOM_SHARED")
         return
@@ -116,7 +116,7 @@ def _balanced(pairs: Sequence[Pair], at: float) -> float:
     return sum(on) / len(on) + sum(off) / len(off)
 
 
-def _scored(pairs: Sequence[Pair]) -> list[Pair]:
+def _score_pairs(pairs: Sequence[Pair]) -> list[Pair]:
     reranker = Reranker()
     found = []
     for pair in pairs:
@@ -126,7 +126,7 @@ def _scored(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _quote(pair: Pair) -> str:
-    """What a reader would have quoted from the passage: the sentence that shares most words with the claim."""
+    """Return what a reader would quote from the passage: the sentence that shares most words with the claim."""
     spans = sentence_spans(pair.passage)
     quotes = _Texts([("", pair.passage[start:end]) for start, end in spans])
     return quotes.texts[quotes.ranked(pair.sentence, range(len(spans)))[0]][1]

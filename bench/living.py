@@ -1,10 +1,9 @@
-"""Which sentences a changed library makes worth another look: `python -m bench.living [--year YEAR] [--skip 1]`.
+"""Which sentences need another look after a library changed: `python -m bench.living [--year YEAR] [--skip 1]`.
 
 The 57 papers of the shared corpus are halved by year and ingested **without their abstracts**. The sentences of a text
-are every third sentence of those abstracts (`--skip`: another third): what a paper's own authors say that it shows, in
-other words than those of its body. On the older half each sentence cites the passage that the cross-encoder puts first
-among the 12 nearest of the older half, as a text written then would. Then the newer half is added. No chat model is
-asked.
+are every third sentence of those abstracts (`--skip`: another third): what a paper's authors say that it shows, in
+words other than its body's. On the older half each sentence cites the passage that the cross-encoder puts first among
+the 12 nearest of the older half, as a text written then would. Then the newer half is added. No chat model is asked.
 
 Labels do not come from the code that is measured:
 
@@ -81,7 +80,7 @@ def odds(query: str, texts: list[str]) -> Any:
 async def libraries(
     cache: Path, shared: Path, texts: dict[str, str], newer: set[str], middle: int
 ) -> tuple[Path, Path]:
-    """The library of all papers, and that of the older ones, made once."""
+    """Return the homes of the library of all papers and of the library of the older ones; both are made once."""
     folder, home, before_it = cache / "papers", cache / "home", cache / f"older-{middle}"
     if not home.exists():
         folder.mkdir(parents=True)
@@ -106,7 +105,7 @@ async def recall(given: argparse.Namespace) -> None:
         await calls(given, before_it)
         return
     async with aopen_library(before_it) as library:
-        sections, origin, cited = await written(library, said)
+        sections, origin, cited = await cite_all(library, said)
         before = {key: record.paper.content_hash for key, record in library.library.records().items()}
     clear: set[int] = set()
     async with aopen_library(home) as library:
@@ -121,7 +120,7 @@ async def recall(given: argparse.Namespace) -> None:
 async def compare(
     library: Any, sections: Any, origin: Any, cited: Any, before: Any, clear: set[int], older: set[str], show: bool
 ) -> None:
-    """Print which of the labelled sentences are named."""
+    """Print how many of the labelled sentences the comparison names."""
     checker = await claim_checker(library, "bench", Progress(), judge=False)
     items = await text_updating.compare_text(sections, checker, before)
     # By the number of its marker: a sentence with an abbreviation may be split in two.
@@ -140,8 +139,8 @@ async def compare(
         print(f"- {origin[position][0]}: {origin[position][1]}\n    cited {cited[position].key}")
 
 
-async def written(library: Any, said: dict[str, list[str]]) -> tuple[list[EditableSection], list[Any], list[Evidence]]:
-    """A text of all sentences on the older half."""
+async def cite_all(library: Any, said: dict[str, list[str]]) -> tuple[list[EditableSection], list[Any], list[Evidence]]:
+    """Build a text of all sentences, each citing its nearest passage of the older half."""
     origin = [(key, sentence) for key in sorted(said) for sentence in said[key]]
     cited = []
     for number, (_, sentence) in enumerate(origin, 1):
@@ -168,7 +167,7 @@ async def is_clear(library: Any, sentence: str, cited: str, newer: Any) -> bool:
 
 
 async def calls(given: argparse.Namespace, older: Path) -> None:
-    """Requests of texts on the older half, of their comparison with the whole library, and of writing them anew."""
+    """Count the requests of writing texts on the older half, comparing them with all papers, and rewriting them."""
     checking, librarian = CheckingModel(), Librarian()
 
     def answer(body: Any) -> Any:
@@ -209,8 +208,8 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path("~/.cache/citeloom-bench/living").expanduser())
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared")
     parser.add_argument("--calls", action="store_true", help="count requests only")
-    parser.add_argument("--show", action="store_true", help="print the clear sentences that were not named")
-    parser.add_argument("--year", type=int, default=0, help="where to split (the median)")
+    parser.add_argument("--show", action="store_true", help="print the clear-cut sentences that the comparison missed")
+    parser.add_argument("--year", type=int, default=0, help="year at which to split; default: the median")
     parser.add_argument("--nearest", type=int, nargs="+", default=[text_updating._HITS], help="passages to compare")
     parser.add_argument("--skip", type=int, default=0, help="sentences before the first, of every three")
     parser.add_argument("--question", default=_QUESTION, help="of --calls")

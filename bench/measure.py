@@ -59,7 +59,7 @@ def row_of(
     unit: str = "ms",
     of: Callable[[Sequence[float]], float] = median,
 ) -> Row:
-    """The row for pairs of seconds (ours, reference), compared by their medians or what else `of` them."""
+    """The row for pairs of seconds (ours, reference), compared by their medians or another function `of` them."""
     ours, reference = (of(times) for times in zip(*pairs, strict=True))
     ratios = tuple(mine / other for mine, other in pairs)
     return Row(what, ours * scale, reference * scale, ratios, ours / reference, unit, target)

@@ -1,4 +1,4 @@
-"""Searches and writes of a library in PostgreSQL with Milvus, beside the bare clients on the same rows in the same run.
+"""Searches and writes of a library in PostgreSQL with Milvus, against the bare clients on the same rows.
 
     python -m bench.milvus DATABASE VECTORS [PAPERS]    an empty schema, and a Milvus; 50 chunks a paper, 400 papers
 
@@ -77,7 +77,7 @@ def write(library: Library, changes: Sequence[Change]) -> float:
 
 
 class BareClients:
-    """Writes papers with pymilvus and psycopg alone, into a collection and a schema of their own."""
+    """Writes papers with pymilvus and psycopg alone, into a separate collection and schema."""
 
     def __init__(self, database: str, rows: MilvusRows, means: Mapping[int, float]) -> None:
         self._rows = rows
@@ -103,7 +103,7 @@ class BareClients:
     def write(self, changes: Sequence[Change]) -> float:
         """Seconds for all that a search and a reader need: words analysed, weighed and counted, rows in both engines.
 
-        It lacks what makes a write safe: staging, versions, and the order of both engines.
+        This write lacks what makes ours safe: staging, versions, and the order of both engines.
         """
         began = time.perf_counter()
         words: list[Terms] = []
@@ -122,7 +122,7 @@ class BareClients:
         return time.perf_counter() - began
 
     def transfer(self, changes: Sequence[Change]) -> float:
-        """Seconds to send rows that were made before: to Milvus, and four columns to a temporary table."""
+        """Seconds to send prepared rows: to Milvus, and four columns to a temporary table."""
         made = self._chunk_rows(changes, [])
         self.connection.execute("CREATE TEMP TABLE bare (id text PRIMARY KEY, text text, hash text, vector bytea)")
         began = time.perf_counter()
@@ -153,8 +153,8 @@ class BareClients:
         client.upsert(self._rows._names["papers"], papers)
 
 
-def writes(library: Library, bare: BareClients, rounds: int) -> None:
-    """Print the medians of writing 60 new papers, by turns, and the ratios."""
+def compare_writes(library: Library, bare: BareClients, rounds: int) -> None:
+    """Print the medians of writing 60 new papers alternately, and their ratios."""
     times: dict[str, list[float]] = {"ours": [], "bare": [], "transfer": []}
     for number in range(rounds):
         changes = [change(1_000_000 + 60 * number + place) for place in range(60)]
@@ -171,7 +171,7 @@ def writes(library: Library, bare: BareClients, rounds: int) -> None:
         )
 
 
-def compared(name: str, ours: Sequence[Callable[[], Any]], bare: Sequence[Callable[[], Any]]) -> None:
+def compare(name: str, ours: Sequence[Callable[[], Any]], bare: Sequence[Callable[[], Any]]) -> None:
     """Print the medians of searches that alternate, and their ratio."""
     times: tuple[list[float], list[float]] = [], []
     for mine, other in zip(ours, bare, strict=True):
@@ -183,14 +183,14 @@ def compared(name: str, ours: Sequence[Callable[[], Any]], bare: Sequence[Callab
     print(f"| {name} | {first:.1f} ms | {second:.1f} ms | {first / second:.2f} |", flush=True)
 
 
-def searches(library: Library, client: Any, collection: str) -> None:
+def compare_searches(library: Library, client: Any, collection: str) -> None:
     """Compare dense, filtered and word searches."""
     vectors = unit(CENTRES[RANDOM.integers(0, 200, TIMES)] + RANDOM.normal(size=(TIMES, DIMENSIONS)))
     questions = [RANDOM.choice(WORDS, 6, p=COMMON / COMMON.sum()).tolist() for _ in range(TIMES)]
     keys = sorted(library.records())[:300]
     catalog = library.catalog
     assert isinstance(catalog, MilvusCatalog)
-    versions = catalog.searched()
+    versions = catalog.searched_versions()
     scope = f"paper in {[versions[key] for key in keys]} and category in [1, 3]"
 
     def bare(field: str, query: Any, filter_: str, params: dict[str, int]) -> Any:
@@ -200,20 +200,20 @@ def searches(library: Library, client: Any, collection: str) -> None:
         )  # fmt: skip
 
     ef = {"ef": 128}
-    compared(
+    compare(
         "40 nearest",
         [lambda v=v: library.nearest_ids(v, 40) for v in vectors],
         [lambda v=v: bare("vector", v, "", ef) for v in vectors],
     )
     kinds = [Category(1), Category(3)]
-    compared(
+    compare(
         f"40 nearest in {len(keys)} papers and two categories",
         [lambda v=v: library.nearest_ids(v, 40, TextScope(keys, kinds)) for v in vectors],
         [lambda v=v: bare("vector", v, scope, ef) for v in vectors],
     )
     sums = catalog.sums()
     queries = [query_vector(catalog.counts(set(terms)), sums) for terms in questions]
-    compared(
+    compare(
         "BM25, 40 best for 6 terms",
         [lambda t=t: library.matching(t, 40) for t in questions],
         [lambda q=q: bare("words", q, "", {}) for q in queries],
@@ -237,13 +237,13 @@ def main(database: str, vectors: str, papers: int = 400, rounds: int = 7) -> Non
     assert isinstance(catalog, MilvusCatalog)
     print("| what | Citeloom | bare clients | ratio | single pairs |\n|---|---|---|---|---|")
     bare = BareClients(database, MilvusRows(rows._connection, "bare"), catalog.means({}))
-    writes(library, bare, rounds)
+    compare_writes(library, bare, rounds)
     bare.close()
-    searches(library, client, collection)
+    compare_searches(library, client, collection)
     began = time.perf_counter()
     some = sorted(library.records())[:60]
     stored = filter(None, (read_change(library.records()[key], stores.vectors) for key in some))
-    write_papers(stored, catalog.searched(), rows, catalog.means)
+    write_papers(stored, catalog.searched_versions(), rows, catalog.means)
     print(f"\n{60 * CHUNKS} chunks written again from PostgreSQL: {time.perf_counter() - began:.1f} s")
     with psycopg.connect(database) as connection:
         sizes = connection.execute(

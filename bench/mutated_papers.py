@@ -1,10 +1,10 @@
 """Planted faults in sentences of real papers: how many `check_text` notices, and its false alarms; calls no model.
 
-Each sentence of a paper is written as a user who relies on that paper would write it: with a citation of it. Then one
-thing is changed: the key, a number, a unit or a negation, or the citation is removed (if the paper's sentence had one).
-Other sentences stay as they are. Papers are drawn once, and halved: `tune` for whoever changes rules, `report` for the
-figures. A second table asks which sentences need a citation, among those of the reported half whose own citations were
-stripped and those that had none, from paragraphs that had none; its library is empty.
+Each sentence of a paper becomes a user's sentence that cites this paper. Then one thing is changed: the key, a number,
+a unit or a negation, or the citation is removed (if the paper's sentence had one). Other sentences stay as they are.
+Papers are drawn once, and halved: `tune` for whoever changes rules, `report` for the figures. A second table asks which
+sentences need a citation, among those of the reported half whose own citations were stripped and those that had none,
+from paragraphs that had none; its library is empty.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ def measure(papers: Path, bib: Path, home: Path, *, changes: int, untouched: int
     random_source.shuffle(sentences)
     # Its papers are not in this library: a sentence found in one would need a citation for that reason alone.
     with open_library(home.with_name("nothing"), settings=Settings()) as library:
-        _report_needs(library, home, _labelled(sentences, labelled), seed)
+        _report_needs(library, home, _select_labelled(sentences, labelled), seed)
 
 
 def sentences_of(path: Path) -> Iterator[Sentence]:
-    """The plain sentences of a paper's text, with the heading that they stand under."""
+    """The plain sentences of a paper's text, each with the heading above it."""
     text = path.read_text(encoding="utf-8")
     enough = len(_CITATION.findall(text)) >= _FEWEST_PAPER_CITATIONS
     section = ""
@@ -96,14 +96,14 @@ def sentences_of(path: Path) -> Iterator[Sentence]:
 def _plant(
     sentences: Sequence[Sentence], keys: Sequence[str], changes: int, untouched: int, random_source: random.Random
 ) -> list[Planted]:
-    """As many faults of each kind as there are sentences for, then untouched sentences, all shuffled together."""
+    """Plant faults of each kind, as far as there are sentences, add untouched sentences, and shuffle them all."""
     left = list(sentences)
     found: list[Planted] = []
     kinds: dict[str, Callable[[Sentence], Planted | None]] = {
-        "unit": lambda item: _changed(item, "unit", _swapped_unit(item.text)),
-        "number": lambda item: _changed(item, "number", _other_number(item.text, random_source)),
+        "unit": lambda item: _plant_one(item, "unit", _swap_unit(item.text)),
+        "number": lambda item: _plant_one(item, "number", _other_number(item.text, random_source)),
         "citation stripped": lambda item: Planted(item.text, "", "citation stripped") if item.cites else None,
-        "negation": lambda item: _changed(item, "negation", _VERB.sub(r"\1 not", item.text, count=1)),
+        "negation": lambda item: _plant_one(item, "negation", _VERB.sub(r"\1 not", item.text, count=1)),
         "key": lambda item: Planted(item.text, random_source.choice([k for k in keys if k != item.paper]), "key"),
     }
     for make in kinds.values():
@@ -119,16 +119,16 @@ def _plant(
     return found
 
 
-def _changed(sentence: Sentence, kind: str, text: str) -> Planted | None:
+def _plant_one(sentence: Sentence, kind: str, text: str) -> Planted | None:
     return Planted(text, sentence.paper, kind) if text != sentence.text else None
 
 
-def _swapped_unit(text: str) -> str:
+def _swap_unit(text: str) -> str:
     return _UNIT.sub(lambda match: f"{match[1]}{_UNITS[match[2]]}", text, count=1)
 
 
 def _other_number(text: str, random_source: random.Random) -> str:
-    """The text with one digit of a number changed; years and single digits are left."""
+    """Change one digit of a number in the text; years and single digits stay."""
     for match in _NUMBER.finditer(text):
         digits = match[0]
         if len(digits) < 2 or re.fullmatch(r"(?:19|20)\d\d", digits):
@@ -185,7 +185,7 @@ def _report_planted(found: Sequence[set[str]], planted: Sequence[Planted], paper
     print(f"false alarms by rule: {dict(alarms)}")
 
 
-def _labelled(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
+def _select_labelled(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
     needs = [item for item in sentences if item.cites][: most // 2]
     return [*needs, *[item for item in sentences if item.cites is False][: most - len(needs)]]
 

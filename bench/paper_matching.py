@@ -1,7 +1,7 @@
-"""How well papers are told from near misses: the real papers' entries, as a service might show them or their like.
+"""How well papers are distinguished from near misses, with the entries of real papers as a service might show them.
 
-Every paper is looked for among the works of all the others and an altered form of its own work. Altered forms that
-still are the paper should be found; near misses (an erratum, a part two, a preprint of the article) must not.
+Every paper is looked up among the works of all other papers and an altered form of its own work. Altered forms of the
+same paper should be found; near misses (an erratum, a part two, a preprint of the article) must not.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ NEAR: Final[dict[str, Altered]] = {
     "one word more": _titled(lambda title: f"{_REPLACED.capitalize()} {title}"),
     "by others": lambda work: [replace(work, authors=_OTHERS)],
     "four years later": lambda work: [replace(work, year=(work.year or 2000) + 4)],
-    # Of a paper whose entry names a preprint server, that is no near miss.
+    # If the entry names a preprint server, its preprint is not a near miss.
     "its preprint alone": lambda work: [] if PREPRINT_SERVER.search(work.venue) else [_preprint(work)],
     "nothing of it": lambda _: [],
 }
 
 
 def measure() -> None:
-    """Print how each altered form fares, and what other thresholds would do."""
+    """Print how often each altered form is found, and what other thresholds would change."""
     file = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared")) / "corpus" / "library.bib"
     if not file.is_file():
         print(f"skipped, since there is no {file} (set CITELOOM_SHARED)")
@@ -96,7 +96,7 @@ def measure() -> None:
 
 
 def _outcomes(papers: Sequence[Paper], altered: Altered) -> tuple[Counter[str], list[float]]:
-    """How the papers fare, and the similarities of the best candidates."""
+    """Count the papers by outcome; also returns the similarities of the best candidates."""
     works = [_work(paper) for paper in papers]
     counts: Counter[str] = Counter()
     similarities: list[float] = []
@@ -110,7 +110,7 @@ def _outcomes(papers: Sequence[Paper], altered: Altered) -> tuple[Counter[str], 
 
 
 def _work(paper: Paper) -> Work:
-    """The work of an entry as Crossref would show it."""
+    """Convert a paper's entry to a work as Crossref would show it."""
     authors = tuple(Author(name, family) for name, family in zip(paper.authors, paper.family_names, strict=True))
     kind = "journal-article"
     return Work(

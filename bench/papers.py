@@ -35,10 +35,10 @@ def material() -> Material:
     if len(papers) >= 2 * GROUPS and experiments:
         chosen = papers[:: len(papers) // (2 * GROUPS)][: 2 * GROUPS]
         note = f"{len(chosen)} real papers of the corpus"
-        return Material(_grouped(chosen), SHARED / "corpus" / "library.bib", experiments[0], note, pdfs)
+        return Material(_group_by_size(chosen), SHARED / "corpus" / "library.bib", experiments[0], note, pdfs)
     samples = ROOT / "examples" / "library"
     note = "the sample papers of examples/library, since there are no real ones (set CITELOOM_SHARED)"
-    groups = _grouped(sorted(samples.glob("*.md")))
+    groups = _group_by_size(sorted(samples.glob("*.md")))
     return Material(groups, samples / "library.bib", ROOT / "examples" / "exp.json", note, pdfs)
 
 
@@ -51,7 +51,7 @@ def available_pdfs(part: str, names: Iterable[str]) -> set[str]:
     return available
 
 
-def _grouped(papers: list[Path]) -> tuple[tuple[Path, ...], ...]:
+def _group_by_size(papers: list[Path]) -> tuple[tuple[Path, ...], ...]:
     """Groups of similar size in bytes: papers are placed largest first, each into the smallest group."""
     groups: list[list[Path]] = [[] for _ in range(min(GROUPS, len(papers)))]
     for paper in sorted(papers, key=lambda path: -path.stat().st_size):

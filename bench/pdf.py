@@ -14,7 +14,7 @@ _MOST_PAGES = 60  # per file: a book would dominate the figure
 
 
 async def measure(papers: Sequence[Path], rounds: int) -> list[Row]:
-    """Two rows: against the parser's plain text, and against the parser's output that we use; none without PDFs."""
+    """Two rows: against the parser's plain text, and against the parser's output that we use; no rows without PDFs."""
     files = [path for path in papers if _pages(path) <= _MOST_PAGES]
     if not files:
         return []

@@ -6,7 +6,7 @@ Each set is a clone of a public repository, read at its HEAD and never copied el
 - `aclsum`: `sobamchan/aclsum` (MIT), sentences that experts marked for three aspects of papers, of the test split;
 - `healthver`: `sarrouti/HealthVer`, claims with a sentence or two of an abstract: supports, refutes, neutral.
 
-The chat model is that of CITELOOM_CHAT_MODEL. Without one, `aclsum` measures the nearest sentences.
+The chat model is set by CITELOOM_CHAT_MODEL. Without one, `aclsum` measures the nearest sentences.
 """
 
 from __future__ import annotations

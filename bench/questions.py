@@ -1,4 +1,4 @@
-"""Which questions a library accepts: matching ones should be accepted, those of another field rejected.
+"""Which questions a library accepts: matching questions should be accepted, questions of other fields rejected.
 
 The documents of a set become a library, one chunk each, and every question goes through the stages of `research`
 without a chat model: shortlist, passages, reader, and the score that at least one passage must reach.

@@ -26,7 +26,7 @@ WORDS = 700
 WORKERS = 2
 
 
-async def take_in(home: Path, papers: Path, ray: RayRequest | None) -> tuple[float, float, str]:
+async def time_ingest(home: Path, papers: Path, ray: RayRequest | None) -> tuple[float, float, str]:
     """Seconds until the work is planned, seconds in all, and the library's version."""
     library = Library.open(FolderHome(home), LocalEmbedding())
     began = time.perf_counter()
@@ -49,8 +49,8 @@ def main() -> None:
         papers = Path(folder, "papers")
         papers.mkdir()
         write_papers(papers, material(), WORDS)
-        on_ray = asyncio.run(take_in(Path(folder, "ray"), papers, RayRequest(workers=WORKERS)))
-        here = asyncio.run(take_in(Path(folder, "here"), papers, None))
+        on_ray = asyncio.run(time_ingest(Path(folder, "ray"), papers, RayRequest(workers=WORKERS)))
+        here = asyncio.run(time_ingest(Path(folder, "here"), papers, None))
     assert on_ray[2] == here[2]
     rows = [
         row_of(f"ingest of {PAPERS} papers, Ray with {WORKERS} workers : here", [(on_ray[1], here[1])]),

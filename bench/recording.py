@@ -1,7 +1,7 @@
 """Runs one question through the real research graph without a model, recording the input of each step.
 
-The roles are the extractive ones. Recorded is the text that a chat model would be shown in their place: only the three
-functions at the end need to change when passages, findings or briefs take another form.
+The roles are extractive, but what is recorded is the text that a chat model would be shown: only the three functions at
+the end need to change when passages, findings or briefs take another form.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class RecordingLibrary(Library):
 
     def nearest_ids(self, *given: Any) -> list[tuple[str, float]]:
         """Like `Library.nearest_ids`."""
-        return self._noted(super().nearest_ids(*given))
+        return self._note(super().nearest_ids(*given))
 
     def matching(self, *given: Any) -> list[tuple[str, float]]:
         """Like `Library.matching`."""
-        return self._noted(super().matching(*given))
+        return self._note(super().matching(*given))
 
-    def _noted(self, found: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    def _note(self, found: list[tuple[str, float]]) -> list[tuple[str, float]]:
         self.seen.searched.update(dict.fromkeys(identifier for identifier, _ in found))
         return found
 
@@ -86,7 +86,7 @@ class RecordingBench(Session):
 
     @property
     def extractive(self) -> frozenset[RoleName]:
-        """Empty: what a chat model would be given to read is measured."""
+        """Empty, so that the run prepares what a chat model would read."""
         return frozenset()
 
     async def roles_of(self, run_id: str) -> Roles:
@@ -149,7 +149,7 @@ class _Writer:
 
 
 async def ask(question: str, bench: RecordingBench, *, single_shot: bool = False) -> tuple[Seen, dict[str, Any]]:
-    """What the question's run was shown, and its result; the run leaves nothing in the home."""
+    """Run a question; returns the inputs of its steps and its result. The run leaves nothing in the home."""
     seen = Seen()
     bench.seen = seen
     if isinstance(bench.library, RecordingLibrary):

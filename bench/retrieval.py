@@ -170,7 +170,7 @@ async def _run(library: Library, given: RetrievalSet, how: Retrieval) -> dict[st
 
 
 def _is_dev(group: str) -> bool:
-    """The half of a manuscript: its sentences are similar, and must not be in both halves."""
+    """Whether a manuscript is in the development half; its sentences are alike, so all go into one half."""
     return int(hashlib.sha256(group.encode()).hexdigest(), 16) % 2 == 0
 
 

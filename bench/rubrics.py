@@ -1,7 +1,7 @@
-"""How many of an expert's papers a question without a chat model shows, and what questions of other fields give.
+"""How many of an expert's papers a question without a chat model shows, and what questions from other fields show.
 
 `rubrics.json` names the facts that an expert would want, each with a weight and its papers. A fact counts when
-a passage of one of its papers is shown. This says nothing on whether the passage holds the fact.
+a passage of one of its papers is shown. This does not say whether the passage holds the fact.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def measure() -> None:
         if home == folder:
             with open_library(home) as library:
                 ingest(library, [shared / "corpus" / "papers"], bib=shared / "corpus" / "library.bib")
-        asyncio.run(_measured(rubrics, FolderHome(Path(home))))
+        asyncio.run(_measure_questions(rubrics, FolderHome(Path(home))))
 
 
-async def _measured(rubrics: Sequence[Mapping[str, Any]], home: Home) -> None:
+async def _measure_questions(rubrics: Sequence[Mapping[str, Any]], home: Home) -> None:
     shown = wanted = 0.0
     with open_session(Settings(), home, create=False) as session:
         for rubric in rubrics:

@@ -1,8 +1,8 @@
-"""How many words of scanned pages OCR reads: real pages drawn as pictures, against the text that they hold.
+"""How many words of scanned pages OCR reads: pages rendered as images, against the text in their PDFs.
 
-`python -m bench scans`: ten pages of the corpus' PDFs, straight and spoilt as scans are. Recall is the share of the
-words of a page (as pdfium extracts them, hyphens at line ends joined) that were read, precision the share of what was
-read that the page has; both count repeated words.
+`python -m bench scans`: ten pages of the corpus' PDFs, straight, and degraded like scans. Recall is the share of the
+words of a page (as pdfium extracts them, hyphens at line ends joined) that were read, precision the share of the words
+read that are on the page; both count repeated words.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ SPOILT: Final[dict[str, tuple[int, Callable[[Image], Image]]]] = {
     "200 dpi": (200, lambda image: image),
     "300 dpi": (300, lambda image: image),
     "150 dpi": (150, lambda image: image),
-    "200 dpi, skewed by 2 degrees": (200, lambda image: _turned(image, 2)),
-    "200 dpi, on its side": (200, lambda image: _turned(image, 90)),
-    "200 dpi, strongly compressed": (200, lambda image: _compressed(image)),
+    "200 dpi, skewed by 2 degrees": (200, lambda image: _rotate(image, 2)),
+    "200 dpi, on its side": (200, lambda image: _rotate(image, 90)),
+    "200 dpi, strongly compressed": (200, lambda image: _compress(image)),
 }
 
 
@@ -92,11 +92,11 @@ def _share(pairs: Sequence[tuple[Counter[str], Counter[str]]]) -> float:
     return sum((held & read).total() for held, read in pairs) / sum(held.total() for held, _ in pairs)
 
 
-def _turned(image: Image, degrees: float) -> Image:
+def _rotate(image: Image, degrees: float) -> Image:
     return image.rotate(degrees, expand=True, fillcolor=255)
 
 
-def _compressed(image: Image) -> Image:
+def _compress(image: Image) -> Image:
     from PIL import Image as Images
 
     buffer = io.BytesIO()

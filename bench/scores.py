@@ -1,6 +1,6 @@
 """How well claims are checked, mostly without a model: `make scores DATA=folder`; docs/scores.md keeps the figures.
 
-The folder holds what is to be measured, and whatever is missing is skipped with a message:
+The folder holds the data, and whatever is missing is skipped with a message:
 
 - `citation-integrity`: a clone of `ScienceNLP-Lab/Citation-Integrity` with its history, for `citation_integrity`;
 - `papers` and `library.bib`: papers in Markdown, named by their keys, for `mutated_papers`;

@@ -53,7 +53,7 @@ async def measure(home: Home, experiment: Experiment, rounds: int) -> list[Row]:
 
 
 async def run(bench: Session, experiment: Experiment) -> float:
-    """Seconds of a fresh run; raises when it was not the section that the reference walks."""
+    """Seconds of a fresh run; raises if its requests are not those of the reference."""
     references._format_in_default_style.cache_clear()  # a user's run has other sources than the one before
     started = time.perf_counter()
     result = await run_request(SectionRequest(KIND, experiment, fresh=True), bench)

@@ -1,10 +1,10 @@
-"""Conversations that a server streams at once, beside a bare FastAPI application that streams the same events.
+"""Concurrent conversations streamed by a server, against a bare FastAPI application that streams the same events.
 
-The model takes 20 ms for each call. Measured are the time to the first event, the events in a second, and what readers
-that take nothing cost the others. Errors, the slowest conversation and the memory of the server are reported as a line.
+The model takes 20 ms per call. Measured are the time to the first event, the events per second, and how much stalled
+readers slow the others. Errors, the slowest conversation and the server's memory are reported in one line.
 
-`python -m bench.served HOME 1000` has that many conversations with a server on this home, twenty at once, and prints
-its memory after every hundred.
+`python -m bench.served HOME 1000` holds that many conversations with a server on this home, twenty at once, and prints
+the server's memory after every hundred.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from citeloom.stores.home import Home
 
 AT_ONCE = 50
 STALLED = 10
-DELAY = 0.02  # seconds of the model
-GROUP, REPORTED = 20, 100  # conversations at once, and after how many the memory is printed
-BESIDE_STALLED = 1.2  # most that readers which take nothing may cost
+DELAY = 0.02  # seconds that the model takes for a call
+GROUP, REPORTED = 20, 100  # concurrent conversations; the memory is printed after this many
+BESIDE_STALLED = 1.2  # largest ratio by which stalled readers may slow the others
 _SSE = {"Accept": "text/event-stream"}
 
 
@@ -49,12 +49,12 @@ class Stream:
 
     @property
     def complete(self) -> bool:
-        """Whether it ended with an answer."""
+        """Whether the conversation ended with an answer."""
         return bool(self.events) and self.events[-1][0] == "done"
 
 
 async def measure(home: Home, rounds: int, at_once: int = AT_ONCE) -> list[Row]:
-    """The three rows; prints a line about errors, fairness and memory."""
+    """Measure the three rows, and print a line about errors, fairness and memory."""
     first: list[tuple[float, float]] = []
     pace: list[tuple[float, float]] = []
     stalled: list[tuple[float, float]] = []
@@ -109,7 +109,7 @@ async def _echoes(url: str, count: int) -> list[Stream]:
 
 
 async def _beside_stalled(url: str, count: int, about: str) -> list[Stream]:
-    """The conversations, while further clients hold streams of another one's events open and read nothing of them."""
+    """Hold conversations while other clients keep the event stream of another one open without reading it."""
     api = f"{url}/api/v1"
     small = httpx.AsyncHTTPTransport(
         limits=httpx.Limits(max_connections=None), socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)]
@@ -125,7 +125,7 @@ async def _beside_stalled(url: str, count: int, about: str) -> list[Stream]:
 
 
 def _question(thread_id: str, about: str) -> str:
-    """Unique, so that no answer is taken from the journal."""
+    """A unique question, so that no answer comes from the journal."""
     return f"What is reported on machine learning, seen from {thread_id} while {about}?"
 
 
@@ -200,7 +200,7 @@ def _echo(file: Path, events: list[tuple[str, str]]) -> Iterator[str]:
 
 
 async def _grow(home: Home, total: int) -> None:
-    """Print the memory of a server while it has so many conversations."""
+    """Print the memory of a server while it holds up to `total` conversations."""
     with serving(0, librarian=True) as model, _citeloom(home, model) as (url, process):
         failed = 0
         for done in range(0, total, GROUP):

@@ -28,7 +28,7 @@ CITED = 8
 
 
 def scripted(together: bool) -> Behaviour:
-    """The answers to a section's requests; with both searches in one turn when `together`, else in two."""
+    """Answer a section's requests; both searches are in one turn if `together`, else in two."""
 
     def answer(body: dict[str, Any]) -> dict[str, Any] | None:
         if body.get("response_format") or "input" in body:

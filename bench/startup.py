@@ -1,4 +1,4 @@
-"""Whole processes against what they cannot do without: help, lists, a first search, a question without a chat model.
+"""Whole processes against the least that they need: help, lists, a first search, a question without a chat model.
 
 Each row takes the best of its runs, since other work on the machine only ever slows a process.
 """
@@ -21,7 +21,7 @@ QUESTION = "How many seeds does an ensemble need?"
 EMBED = (
     f"from citeloom.models.embeddings.bundled_models import LocalEmbedding; LocalEmbedding().embed_text({QUESTION!r})"
 )
-# Runs the command line and prints the seconds that the cross-encoder took in it, with its loading beside the imports.
+# Runs the command line and prints the seconds that the cross-encoder took in it, including its loading.
 ASKED = """
 import runpy, sys, time
 from citeloom.models.embeddings import bundled_models as models

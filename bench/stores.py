@@ -59,9 +59,9 @@ class _Made:
 
 
 async def measure(rounds: int) -> list[Row]:
-    """A row for each operation; none, with a line that says why, where no server can be started."""
+    """A row for each operation; none, with a line that says why, if no server can be started."""
     try:
-        with _made() as made:
+        with _make_library() as made:
             rows = [await _row(what, *pair, rounds) for what, pair in _reads(made).items()]
             rows += [await _row(what, *pair, rounds, target=None) for what, pair in _transfers(made).items()]
             rows.append(await _row("ingest: a paper of 50 chunks, staged and committed", *_write(made), rounds))
@@ -73,7 +73,7 @@ async def measure(rounds: int) -> list[Row]:
 
 
 @contextmanager
-def _made() -> Iterator[_Made]:
+def _make_library() -> Iterator[_Made]:
     with ExitStack() as stack:
         url = stack.enter_context(new_schema(stack.enter_context(running_server())))
         library = Library.open(find_home(parse_home(url)), WordEmbedding())
@@ -120,7 +120,7 @@ def words(dice: random.Random, count: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the reads ask for."""
+    """The arguments of the reads."""
 
     vector: Vector
     keys: list[str]
@@ -128,14 +128,14 @@ class _Asked:
     terms: list[str]
 
 
-def _asked(library: Library) -> _Asked:
+def _choose_reads(library: Library) -> _Asked:
     keys = [f"paper{number:05}" for number in range(20)]
     terms = sorted(set(analyze(" ".join(words(random.Random(1), 15)))))
     return _Asked(paper(10_000).vectors[0], keys, [chunk_id(key, index) for key in keys for index in (3, 7)], terms)
 
 
 def _reads(made: _Made) -> dict[str, Pair]:
-    library, asked, sent = made.library, _asked(made.library), made.sent
+    library, asked, sent = made.library, _choose_reads(made.library), made.sent
     every: dict[str, Any] = {"vector": asked.vector, "k": 40, "keys": None, "categories": None}
     within = every | {"keys": asked.keys, "categories": [int(Category.METHOD)]}
     scored = _bare_bm25(made, asked.terms)
@@ -153,18 +153,18 @@ def _reads(made: _Made) -> dict[str, Pair]:
         "40 chunks by their ids": (lambda: library.chunks(asked.ids), lambda: _bare_chunks(made, asked.ids)),
     }
     for what, (ours, reference) in pairs.items():
-        assert _named(ours()) == _named(reference()), f"{what}: the reference returns something else"
+        assert _drop_scores(ours()) == _drop_scores(reference()), f"{what}: the reference returns something else"
     return pairs
 
 
-def _named(found: Any) -> list[object]:
-    """What was found, without scores: their last digits depend on the order of sums."""
+def _drop_scores(found: Any) -> list[object]:
+    """Drop the scores of results, whose last digits depend on the order of sums."""
     return [each[0] if isinstance(each, tuple) else each for each in found]
 
 
 def _transfers(made: _Made) -> dict[str, Pair]:
     """Our calls compared with the mere transfer of their rows."""
-    library, asked = made.library, _asked(made.library)
+    library, asked = made.library, _choose_reads(made.library)
     places = postgres_vectors.id_columns(asked.ids)
     return {
         "BM25, beside fetching postings only": (
@@ -179,7 +179,7 @@ def _transfers(made: _Made) -> dict[str, Pair]:
 
 
 def _bare_bm25(made: _Made, terms: list[str]) -> Callable[[], list[tuple[str, float]]]:
-    """BM25 written out plainly; what does not depend on the query is prepared beforehand."""
+    """BM25 written out plainly; everything that does not depend on the query is prepared beforehand."""
     papers = made.sent("SELECT key, paper, categories, text_terms FROM word_totals ORDER BY key", None)
     ids = [chunk_id(key, index) for key, _, kinds, _ in papers for index in range(len(kinds))]
     first = np.zeros(1 + max(number for _, number, _, _ in papers), np.int64)
@@ -216,7 +216,7 @@ def _bare_chunks(made: _Made, ids: list[str]) -> list[Chunk]:
 
 
 def _write(made: _Made) -> Pair:
-    """A paper is added and removed again; the driver sends the same rows, and also builds them."""
+    """Add and remove a paper; the driver sends the same rows, and also builds them."""
     library, bare, change = made.library, made.bare, paper(20_000)
 
     def ours() -> None:
@@ -274,7 +274,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 async def _journal(made: _Made, rounds: int) -> Row:
-    """Calls, one after the other, each looked up, claimed, answered at once and committed."""
+    """Measure sequential calls, each looked up, claimed, answered at once and committed."""
     lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ':journal', 0))"
     count = iter(range(10**9))
     with made.library.home.open_journal() as journal, psycopg.connect(made.url, autocommit=True) as locks:

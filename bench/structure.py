@@ -1,7 +1,7 @@
-"""Counts what a reader of the code pays for, and fails when the structure gets worse: `make structure`.
+"""Counts what makes the code harder to read, and fails when the structure gets worse: `make structure`.
 
-Lines, files and helpers are printed only. Import cycles inside a package, names that stand twice and imports of the
-faces (`commands`, `server`) from below `api` fail the check above the figures in `_LIMITS`, which are lowered and never
+Lines, files and helpers are printed only. Import cycles inside a package, repeated names and imports of the faces
+(`commands`, `server`) from below `api` fail the check above the figures in `_LIMITS`, which are lowered and never
 raised. `--places` names every place.
 """
 
@@ -71,7 +71,7 @@ def load_modules(root: Path = ROOT) -> list[Module]:
 
 
 def find_cycles(modules: list[Module]) -> list[list[str]]:
-    """Groups of modules of one package of which each imports all others, directly or not."""
+    """Groups of modules of one package that all import one another, directly or not."""
     known = frozenset(module.name for module in modules)
     package = {module.name: module.package for module in modules}
     edges = {
@@ -165,7 +165,7 @@ def _is_private(name: str) -> bool:
 
 
 def measure(modules: list[Module]) -> tuple[dict[str, int], dict[str, list[str]]]:
-    """The figures that are printed only, and the places behind those that are limited."""
+    """Return the figures that are only printed, and the places counted for the limited ones."""
     lengths = [module.lines for module in modules]
     short = [m for m in modules if m.lines < _SHORT and m.path.name != "__init__.py"]
     figures = {

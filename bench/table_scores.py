@@ -26,7 +26,7 @@ _SAME = 0.6  # least share of the label's words
 
 @dataclass
 class TableScore:
-    """What one table found of a labelled question; `doubtful` are lines on cells to be read."""
+    """What one table found for a labelled question; `doubtful` has lines on cells to read."""
 
     counts: Counter[str] = field(default_factory=Counter)
     doubtful: list[str] = field(default_factory=list)
@@ -36,7 +36,7 @@ class TableScore:
         return f"| {name} | " + " | ".join(f"{_share(self.counts, *pair)}" for pair in _FIGURES.values()) + " |"
 
 
-# Each figure: what is counted, of what.
+# Each figure: the counts of its numerator and denominator.
 _FIGURES = {
     "recall of papers": ("found", "relevant"),
     "precision of inclusion": ("found", "included"),
@@ -73,7 +73,7 @@ def _score_cell(score: TableScore, place: str, given: list[Mapping[str, Any]], w
     counts["missed"] += not filled
     text = " ".join(format_cell(cell) for cell in filled)
     quotes = " ".join(_quotes(filled))
-    statements = wanted.get("values", [wanted])  # several where the paper conflicts: a cell shows each
+    statements = wanted.get("values", [wanted])  # several if the paper contradicts itself: a cell shows each
     right = all(_says(text, item["value"]) for item in statements)
     words = all(_says(quotes, item["words"]) or _says(quotes, item["value"]) for item in statements)
     counts.update(right=right, filled=bool(filled), words=bool(filled) and words)
@@ -90,7 +90,7 @@ def _quotes(cells: list[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _says(text: str, wanted: str) -> bool:
-    """Whether a text has all numbers of another one, or most of its words if that has none."""
+    """Whether a text has all numbers of `wanted`, or most of its words if `wanted` has no number."""
     numbers = {number.value for number in given_numbers(plain_text(wanted))}
     if numbers:
         return numbers <= {number.value for number in given_numbers(plain_text(text))}
@@ -109,7 +109,7 @@ def _share(counts: Counter[str], part: str, whole: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.table_scores", description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--doubtful", action="store_true", help="print the cells that are to be read")
+    parser.add_argument("--doubtful", action="store_true", help="print the cells to read")
     given = parser.parse_args()
     labels = {item["question"]: item for item in json.loads(LABELS.read_text("utf-8"))["questions"]}
     print("| question | " + " | ".join(_FIGURES) + " |\n|" + "---|" * (len(_FIGURES) + 1))

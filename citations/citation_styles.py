@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Final
 
 from ..documents import Evidence
-from ..documents.marker_escaping import as_written
+from ..documents.marker_escaping import unescape
 from ..documents.plain_text import is_table_rule
 from ..roles.extractive.passage_details import has_details
 from ..roles.protocols import DecidingSpan, Source, Verdict, VerdictLabel
@@ -301,7 +301,7 @@ def render(
         length += len(before) + len(shown)
         moves.append(_Move(end, length - end, mark=isinstance(edit, Mark)))
         done = end
-    rendered = as_written("".join([*pieces, text[done:]]))
+    rendered = unescape("".join([*pieces, text[done:]]))
     covered = {start for run in runs for start in run.covered}
     spans: list[RenderedSentence] = []
     records: list[Citation] = []

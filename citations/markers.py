@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from ..documents.marker_escaping import as_written
+from ..documents.marker_escaping import unescape
 from ..documents.plain_text import REFERENCES
 from ..text.sentences import replace_spans, sentence_spans
 from ..text.words import read_rules
@@ -55,7 +55,7 @@ def normalise_markers(text: str) -> str:
                 if item["to"] and ids and 0 < number - ids[-1] <= _LONGEST_RANGE:  # `E1-E3` names three
                     ids.extend(range(ids[-1] + 1, number))
                 ids.append(number)
-            unsure = _FORMS["divided_number"].search(text, start, end)  # `E3*5` is no E35
+            unsure = _FORMS["divided_number"].search(text, start, end)  # `E3*5` is not E35
             if ids and not unsure and not (edits and start < edits[-1][1]) and not MARKER.fullmatch(text[start:end]):
                 edits.append((start, end, "".join(f"[E{number}]" for number in dict.fromkeys(ids))))
         normal = _move_before_stops(_fix_spacing(_FORMS["dressed"].sub(r"\2", replace_spans(text, edits))))
@@ -129,7 +129,7 @@ def citation_runs(text: str, keys: Mapping[str, str], apart: Collection[str] = (
     """The runs of a normalised draft, of two groups or more; `keys` are the papers of the known evidence.
 
     A run stays within a line. A sentence belongs to it if a group of markers ends it, with all that it cites in that
-    group, or of a single paper, and if it is not one of those that stand `apart`.
+    group, or of a single paper, and if it is not among the sentences `apart`.
     """
     groups = marker_groups(text)
     starts = [start for start, _, _ in groups]
@@ -286,7 +286,7 @@ def _cuts_number(said: str, at: int) -> bool:
 
 @lru_cache(maxsize=64)
 def _parts(quotation: str) -> tuple[str, ...]:
-    parts = (_bare(part).strip(_EDGES) for part in _FORMS["omitted"].split(MARKER.sub(" ", as_written(quotation))))
+    parts = (_bare(part).strip(_EDGES) for part in _FORMS["omitted"].split(MARKER.sub(" ", unescape(quotation))))
     return tuple(part for part in parts if part)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ..documents import Evidence, Paper
 from ..documents.blocks import field_blocks
-from ..documents.marker_escaping import as_text, as_written
+from ..documents.marker_escaping import escape_markers, unescape
 from ..experiment import Experiment, SectionKind
 from ..plurals import counted
 from ..roles.extractive.section_outlines import failure_statement
@@ -100,10 +100,10 @@ def insert_user_statements(
     """
     if not any(map(str.isalnum, text)):
         return ""
-    existing = plain_wording(as_written("\n\n".join([text, *earlier])))
+    existing = plain_wording(unescape("\n\n".join([text, *earlier])))
     for item in citing_statements(experiment, known_keys):
         here = any(item.field == field or item.field.startswith(f"{field}[") for field in SECTIONS[kind].stated)
-        if not here or plain_wording(as_written(item.text)) in existing:
+        if not here or plain_wording(unescape(item.text)) in existing:
             continue
         paragraphs, wanted = text.split("\n\n"), set(plain_wording(item.text).split())
         shared = [len(wanted & set(plain_wording(paragraph).split())) for paragraph in paragraphs]
@@ -124,9 +124,9 @@ def left_to_other_sections(
     """A warning that names citing statements left out of an abstract, unless an earlier section has them."""
     if kind != "abstract":
         return []
-    existing = plain_wording(as_written("\n\n".join([text, *earlier])))
+    existing = plain_wording(unescape("\n\n".join([text, *earlier])))
     statements = [item for item in citing_statements(experiment, known_keys) if item.field in _IN_SHORT]
-    left = [item for item in statements if plain_wording(as_written(item.text)) not in existing]
+    left = [item for item in statements if plain_wording(unescape(item.text)) not in existing]
     if not left:
         return []
     named = "; ".join(f'"{shorten_words(item.text)}" ({item.field})' for item in left)
@@ -139,7 +139,7 @@ def left_to_other_sections(
 
 def with_literal_markers(text: str, own_words: str) -> str:
     """Escape apparent markers in a model's draft that are part of the user's own words."""
-    marked = as_text(own_words)
+    marked = escape_markers(own_words)
     if marked == own_words:
         return text
     # From the word before each group of replaced brackets to its end.
@@ -149,13 +149,13 @@ def with_literal_markers(text: str, own_words: str) -> str:
         before = own_words[max(0, opening - 60) : opening].split()[-1:]
         groups.add(own_words[own_words.rfind(before[0], 0, opening) if before else opening : closing + 1])
     for group in sorted(groups, key=lambda words: (-len(words), words)):
-        text = text.replace(group, as_text(group))
+        text = text.replace(group, escape_markers(group))
     return text
 
 
 def with_literal_quotes(text: str, passages: Sequence[str]) -> str:
     """Escape apparent markers in a draft's verbatim quotations that are part of the quoted passage."""
-    for start, end in verbatim_spans(text, passages) if as_text(text) != text else ():
+    for start, end in verbatim_spans(text, passages) if escape_markers(text) != text else ():
         quotation = text[start:end]
         for passage in passages:
             quotation = with_literal_markers(quotation, passage)  # keeps the length
@@ -165,11 +165,11 @@ def with_literal_quotes(text: str, passages: Sequence[str]) -> str:
 
 def find_user_citations(text: str, experiment: Experiment, papers: Sequence[Paper]) -> list[UserCitation]:
     """The user's citations in a finished text that still has its markers."""
-    text = as_written(text)
+    text = unescape(text)
     keys = [paper.key for paper in papers]
     found: dict[tuple[int, int], UserCitation] = {}
     for item in citing_statements(experiment, keys):
-        words = as_written(item.text)[:_WORDS_MOST].rstrip(" .;:,").split()
+        words = unescape(item.text)[:_WORDS_MOST].rstrip(" .;:,").split()
         place = re.search(r"\s+".join(map(re.escape, words)), text) if words else None
         if place is None:
             continue
@@ -179,7 +179,7 @@ def find_user_citations(text: str, experiment: Experiment, papers: Sequence[Pape
             if at := written.search(text, done, place.end() + 1):
                 done = at.end()
                 keys_cited = _keys(citation, papers)
-                found[at.span()] = UserCitation(citation, as_written(item.text), item.field, keys_cited, *at.span())
+                found[at.span()] = UserCitation(citation, unescape(item.text), item.field, keys_cited, *at.span())
     return [found[at] for at in sorted(found)]
 
 
@@ -197,7 +197,7 @@ def _citing(field: str, text: str, known_keys: frozenset[str]) -> tuple[CitingSt
         for start, end in sentence_spans(block.text) if cited and flowing else [(0, len(block.text))]:
             here = tuple(words for _, words in cited[slice(bisect_left(starts, start), bisect_left(starts, end))])
             if here:
-                found.append(CitingStatement(field, as_text(block.text[start:end]), here, not flowing))
+                found.append(CitingStatement(field, escape_markers(block.text[start:end]), here, not flowing))
     return tuple(found)
 
 
@@ -240,7 +240,7 @@ class CitableEvidence:
             for start, end, ids in self._citations(words, original)
         ]
         kept = "".join(f"[{found}]" for found in marker_ids(original)) if covered and words and not cited else ""
-        return normalise_markers(replace_spans(words, cited, as_text) + kept)
+        return normalise_markers(replace_spans(words, cited, escape_markers) + kept)
 
     def adds_citation(self, words: str, original: str, shown: str) -> bool:
         """Whether edited words have a citation that the sentence did not have as it was `shown`."""
@@ -265,7 +265,7 @@ class CitableEvidence:
         groups = [tuple(found for found in ids if found in by_id) for _, _, ids in marker_groups(original)]
         # The citations of the original sentence as they were rendered, with the evidence behind each.
         known = {show_group(ids, by_id, self.style, numbers): ids for ids in groups if ids}
-        written = as_written(original)
+        written = unescape(original)
         before = {identifier for ids in known.values() for identifier in ids}
         named = "|".join(re.escape(shown) for shown in sorted(known, key=len, reverse=True))
         either = re.compile(f"(?P<known>{named})|{_GROUP.pattern}") if named else _GROUP

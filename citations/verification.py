@@ -107,7 +107,7 @@ class TextCheck:
         return keys
 
     def _sentences(self, text: str) -> list[CitedSentence]:
-        """The sentences of a text; one whose citation stands at the end of a later sentence has its evidence too."""
+        """The sentences of a text; one that shares the citation at the end of a later sentence has its evidence too."""
         marked = self._with_markers(text)
         found = [item for item in sentences(marked) if _bare(item.text)]
         for place in range(len(found) - 2, -1, -1):
@@ -115,7 +115,7 @@ class TextCheck:
             if item.ids or "\n" in marked[item.end : following.start] or not self._keys(following):
                 continue
             known = self._cited_words.get(_bare(item.text))
-            if known is None and _bare(item.text) not in self._before:  # changed: the one that stood there counts
+            if known is None and _bare(item.text) not in self._before:  # changed: the original sentence counts
                 known = self._cited_words.get(self._before.get(_bare(following.text), ""))
             if known == self._keys(following):
                 found[place] = replace(item, ids=following.ids)
@@ -363,7 +363,7 @@ def _slice(text: str, span: Mapping[str, Any]) -> str | None:
 
 
 def _agree(claimed: str, found_text: str, *, exact: bool) -> bool:
-    """Whether a number stands in the words, up to its scale; numbers in words are not compared.
+    """Whether a number occurs in the words, up to its scale; numbers in words are not compared.
 
     The words are a whole sentence where markup left the number's own place in it unknown.
     """

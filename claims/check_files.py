@@ -49,9 +49,9 @@ _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 def check_formats(
     formats: Sequence[CheckFormat] | CheckFormat, out: Path | str | None, file: Path
 ) -> tuple[tuple[CheckFormat, ...], list[str]]:
-    """The formats to write, and a line for each that is a copy with remarks of a text in another format.
+    """Return the formats to write, and a line for each copy with remarks that needs a text in another format.
 
-    Raises `InputError` for an unknown one, and if none of them can be made of this file.
+    Raises `InputError` for an unknown format, and if no format can be made from this file.
     """
     names = tuple(dict.fromkeys((formats,) if isinstance(formats, str) else formats))
     for name in names:
@@ -249,7 +249,7 @@ def _before(content: bytes, closing: bytes, added: bytes) -> bytes:
 
 
 def latex_copies(sources: Mapping[str, str], result: CheckResult) -> dict[str, str]:
-    """Each file of a LaTeX text with notes in the margin after the sentences with problems, by its name."""
+    """Each file of a LaTeX text with notes in the margin after the sentences with problems, by file name."""
     notes: dict[str, list[tuple[int, str]]] = {}
     for sentence, lines in remarked_sentences(result):
         place = sentence["place"]
@@ -278,7 +278,7 @@ def _with_notes(source: str, notes: Sequence[tuple[int, str]], is_main: bool) ->
 
 
 def _closed_spans(source: str) -> list[tuple[int, int]]:
-    """The spans in braces and in floats, where no note in the margin may stand."""
+    """The spans of braces and floats, which cannot hold a note in the margin."""
     begin = max(0, source.find("\\begin{document}"))
     spans: list[tuple[int, int]] = []
     for first, last in sorted(bracket_pairs(BRACE, source, begin).items()):
@@ -296,7 +296,7 @@ def _closed_spans(source: str) -> list[tuple[int, int]]:
 
 _WORDINGS: Final = read_rules(__file__, "check_wordings")
 LABELS: Final[Mapping[ClaimLabel, str]] = _WORDINGS["labels"]
-# The labels that need attention: how serious each is, and what it says of a sentence.
+# The labels that need attention: how serious each is, and what it says about a sentence.
 WRONG_LABELS: Final[Mapping[ClaimLabel, tuple[FaultSeverity, str]]] = _WORDINGS["wrong_labels"]
 _CAREFUL: Final[Mapping[str, str]] = _WORDINGS["careful"]
 _STRONG: Final = re.compile(
@@ -307,7 +307,7 @@ _QUOTED: Final = 240  # characters
 
 
 def careful_words(text: str) -> list[tuple[int, int, str]]:
-    """The spans of words that a text could say more carefully, with what to say instead, but for quotations."""
+    """Find words outside quotations that claim too much; returns their spans, each with more careful words."""
     quoted = SpanSet(quoted_spans(text))
     found: list[tuple[int, int, str]] = []
     for strong in _STRONG.finditer(text):
@@ -345,7 +345,7 @@ def needs_attention(result: CheckResult) -> bool:
 
 
 def problem_lines(sentence: SentenceRecord) -> list[str]:
-    """The problems of a sentence, most serious first, the deciding words, and the papers of the library that say it."""
+    """The problems of a sentence, most serious first, the deciding words, and library papers that say the same."""
     shown = [line for _, _, line in problems(sentence)]
     if not shown:
         return []

@@ -1,4 +1,4 @@
-"""Finds the passages of papers that bear on a claim, and chooses the sentences of them that a judge is shown."""
+"""Finds the passages of papers that bear on a claim, and chooses their sentences to show to a judge."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _ELSEWHERE_HITS: Final = 24
 _ELSEWHERE_PAPERS: Final = 3
 _NEAR_PAPERS: Final = 8
 _WORD_HITS: Final = 8
-_MOST_CITED: Final = 3  # works named behind a sentence that cites others
+_MOST_CITED: Final = 3  # works named after a sentence that cites others
 _FEWEST: Final = 3  # minimum words of a claim that is compared with sentences
 _LONGEST: Final = 2_000  # characters
 # Minimum shares of a claim's words for a sentence to be about the same thing, and to say nearly the same thing.
 SAME_MATTER: Final = 0.6
 SAME_WORDS: Final = 0.8
-_SAME_BACK: Final = 0.55  # of the sentence's words, that the claim has
+_SAME_BACK: Final = 0.55  # of the sentence's words, those that the claim has
 _LEAST_COPIED: Final = 7  # words
 SHOWN_WORDS: Final = 160  # characters of a sentence in a message
 
@@ -47,7 +47,8 @@ SHOWN_WORDS: Final = 160  # characters of a sentence in a message
 class NearSentence:
     """The sentence at `start:end` of a passage with most of a claim's words, alone and with its neighbours (`around`).
 
-    `share` (0-1) is the share of the claim's words that it has, `back` the share of its words that the claim has.
+    `share` (0-1) is the share of the claim's words that the sentence has, `back` the share of the sentence's words that
+    the claim has.
     """
 
     chunk: Chunk
@@ -131,7 +132,7 @@ class ClaimPassage:
         return Source(evidence, self.paper, self.chunk.text, self.chunk.category, self.sentences)
 
     def record(self, spans: Sequence[tuple[int, int]] = (), does: Does = "") -> PassageRecord:
-        """The passage for readers; `spans` are its deciding words, without them the nearest ones are quoted."""
+        """Build the passage's record; quotes the deciding words at `spans`, or without spans the nearest sentence."""
         start, end = (min(first for first, _ in spans), max(last for _, last in spans)) if spans else self.nearest
         return {
             "key": self.chunk.key,
@@ -151,7 +152,7 @@ class ClaimPassage:
 
 
 def claim_query(text: str, before: str) -> str:
-    """What is searched for a claim: with the sentence before it, if it depends on that."""
+    """Return the query for a claim, with the sentence before it if the claim depends on it."""
     return f"{needed_context(text, before)} {text}".strip()
 
 
@@ -163,11 +164,11 @@ def needed_context(text: str, before: str) -> str:
 async def passages_elsewhere(
     library: Library, query: str, without: Collection[str], options: Retrieval
 ) -> list[ClaimPassage]:
-    """The nearest passage of each of the nearest papers of the library, apart from some."""
+    """Find the nearest passage of each of the nearest papers in the library, except the papers `without`."""
     hits = await retrieve(library, query, _ELSEWHERE_HITS, Scope(), options)
     copied = await asyncio.to_thread(nearest_in_library, library, query, without)
     if len({hit.chunk.key for hit in hits} - set(without)) < _ELSEWHERE_PAPERS:
-        # One paper may have all hits: then the papers with the nearest summaries are searched beside it.
+        # One paper may have all hits: then the papers with the nearest summaries are searched too.
         vector = await library.embedding.embed_query(query)
         near = await asyncio.to_thread(library.nearest_papers, vector, _NEAR_PAPERS + len(without))
         keys = tuple(item.paper.key for item in near if item.paper.key not in without)
@@ -178,7 +179,7 @@ async def passages_elsewhere(
             best.setdefault(item.chunk.key, ClaimPassage(item.chunk, item.paper, item.vector_score))
     found = sorted(best.values(), key=lambda item: -item.cosine)
     if copied is not None and copied.share >= SAME_MATTER:
-        # Vectors may miss a sentence that stands there word for word.
+        # Vectors may miss a sentence that has the claim word for word.
         first = await nearest_passage(library, copied, query)
         found = [first, *(item for item in found if item.chunk.key != copied.chunk.key)]
     return found[:_ELSEWHERE_PAPERS]
@@ -192,7 +193,7 @@ def nearest_in_library(library: Library, text: str, without: Collection[str] = (
 
 
 async def nearest_passage(library: Library, near: NearSentence, query: str) -> ClaimPassage:
-    """The passage of a sentence, which it quotes."""
+    """Build the passage that contains a sentence and quotes it."""
     vector = await library.embedding.embed_query(query)
     cosines = await asyncio.to_thread(library.cosines, vector, [near.chunk.id])
     paper = await asyncio.to_thread(library.paper, near.chunk.key)
@@ -200,7 +201,7 @@ async def nearest_passage(library: Library, near: NearSentence, query: str) -> C
 
 
 def given_passages(given: Sequence[GivenPassage]) -> list[ClaimPassage]:
-    """Passages from texts that are given instead of papers, in parts that a judge can be shown."""
+    """Split texts given instead of papers into passages short enough to show to a judge."""
     found: list[ClaimPassage] = []
     for number, item in enumerate(given, 1):
         paper = Paper(item.get("key") or f"given{number}", item.get("title") or "", year=item.get("year"))
@@ -282,7 +283,7 @@ def _units(text: str) -> tuple[tuple[int, int, str, tuple[str, ...]], ...]:
 
 
 def cited_in(words: str) -> tuple[str, ...]:
-    """The works that words of a paper cite, as they name them."""
+    """The works that words of a paper cite, as the words name them."""
     works = [work.shown for mark in find_marks(words[:4_000]) for work in mark.works]
     return tuple(dict.fromkeys(works))[:_MOST_CITED]
 
@@ -295,7 +296,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def paper_sentences(library: Library, key: str) -> SentenceIndex:
-    """The sentences of a whole paper, none of one that the library no longer has; blocks."""
+    """Index the sentences of a whole paper; empty if the library no longer has it. Blocks."""
     try:
         return SentenceIndex(library.paper_chunks(key))
     except UnknownPaperError:

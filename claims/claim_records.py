@@ -1,7 +1,7 @@
 """The records of a check: what `check --json`, `check_text()`, `check_claims()` and the server return.
 
 A claim is one sentence. It is compared with passages of the papers that it cites, or with given passages; its label is
-the verdict on all its sources together, to which each contributes (`does`).
+the verdict of all its sources together, and `does` says what each contributes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ClaimInput(TypedDict, total=False):
 
 
 class PassageRecord(TypedDict):
-    """Words of a paper: `quote` is `chunk.text[start:end]`, `shown` it without markup.
+    """Words of a paper: `quote` is `chunk.text[start:end]`, `shown` the quote without markup.
 
     `similarity` (0-1) is the cosine to the claim. `does` says what the judge found: "supports", "contradicts", "idle",
     or empty where nothing was judged. `sentences` are the sentences that were shown to the judge.
@@ -88,7 +88,7 @@ class SourceRecord(TypedDict):
 
 
 class FaultRecord(TypedDict):
-    """A fault apart from the verdict: `start:end` are characters of the sentence, None for all of it.
+    """A fault apart from the verdict: `start:end` are characters of the sentence, None for the whole sentence.
 
     `rule` is one of `FAULTS`.
     """

@@ -1,6 +1,6 @@
 """Judges claims in batches, and decides what a sentence without a citation is ("own" or "other" when in doubt).
 
-What was judged before is not asked again, and what exceeds a budget stays unjudged.
+Claims judged before are not judged again, and claims beyond a budget stay unjudged.
 A verdict is remembered in the journal under everything that it depends on: model, prompts, sentence, and the sentences
 of the passages. So a check after edits asks only about the sentences that changed.
 """
@@ -55,7 +55,7 @@ class JudgedClaim:
 
     @property
     def wording(self) -> str:
-        """The sentence with its markers numbered from 1, whatever stands before it in the text."""
+        """The sentence with its markers numbered from 1, whatever precedes it in the text."""
         place = {source.evidence.id: number for number, source in enumerate(self.cited.sources, 1)}
         return MARKER.sub(lambda marker: f"[{place.get(marker[1], 0)}]", self.cited.sentence)
 
@@ -70,7 +70,7 @@ class JudgedClaim:
 
     @property
     def shown(self) -> dict[PassageSentence | str, int]:
-        """What a call shows of it, with its tokens."""
+        """What the judge is shown of the claim, with the tokens of each part."""
         parts: list[PassageSentence | str] = [self.cited.sentence, self.cited.before]
         parts += [one for item in self.passages for one in item.sentences]
         return {part: estimate_tokens(part if isinstance(part, str) else part.text) for part in parts}
@@ -85,7 +85,7 @@ class JudgedClaim:
         return "supported" if label == "indirect" and not relies else label
 
     def _relied_on(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """For each run of deciding words, the key of its paper and the works that they cite."""
+        """For each run of deciding words, the key of its paper and the works that the words cite."""
         for item, verdict in zip(self.passages, self.verdicts or (), strict=False):
             for span in verdict.spans:
                 yield item.chunk.key, cited_in(item.chunk.text[span.start : span.end])
@@ -253,7 +253,7 @@ def uncited_kind(text: str, section: str) -> UncitedKind:
         return "own"
     if reports_others_work(words):
         return "needs"
-    # Such sections tell what was done and found; a statement about the world may stand there too.
+    # Such sections report what was done and found, but may also make statements about the world.
     placed = standard_section(section)
     if placed in _OF_ITSELF and _PAST.search(words) and not _PRESENT.search(words):
         return "own"
@@ -267,5 +267,5 @@ def uncited_kind(text: str, section: str) -> UncitedKind:
 
 
 def is_plainly_own(text: str) -> bool:
-    """Whether no model need be asked what a sentence is: it speaks of its authors, their figures, or thanks."""
+    """Whether a sentence speaks of its authors or their figures, or thanks, so that no model need classify it."""
     return bool(_OWN.search(text[:2_000]) or _THANKS.search(text[:2_000]))

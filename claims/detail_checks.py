@@ -1,7 +1,7 @@
 """Compares the details of a sentence with its sources, without a model: numbers, units, names, years, quotations.
 
-Only of sentences that share most of their words, all words are compared: there a number, a year, a name, "not", or
-"increased" in place of "decreased" is a difference and not another way to say it.
+Sentences are compared word by word only if they share most of their words: then a number, a year, a name, "not", or
+"increased" in place of "decreased" is a difference and not another way to say the same.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ def number_faults(
             found.append(fault("unit-differs", message))
         elif bound or same_things:
             found.append(fault("number-differs", f"{words}: the source has {bound or same_things}."))
-        elif said and other is not None and not _stands_alike(marked, number, texts, said):
+        elif said and other is not None and not _occurs_alike(marked, number, texts, said):
             found.append(_other_said(marked, number, said, other, "source"))
         elif (
-            trace.origin is None and not _stands_with_noun(marked, number, texts)
+            trace.origin is None and not _occurs_with_noun(marked, number, texts)
             if trace is not None
             else experiment is None
             and not any(number.value == given.value for text in texts for given in given_numbers(text))
@@ -103,7 +103,7 @@ def number_faults(
 
 
 def own_number_faults(text: str, said: NearSentence) -> Iterator[FaultRecord]:
-    """Numbers of a sentence that the experiment's own sentence (`said`), of nearly the same words, has otherwise."""
+    """Find numbers that differ from those in the experiment's own sentence (`said`) of nearly the same words."""
     for number in claimed_numbers(text, small_counts=True) if min(said.share, said.back) >= SAME_WORDS else ():
         if (other := _other_number(text, number, said)) is not None:
             yield _other_said(text, number, said, other, "experiment")
@@ -151,9 +151,9 @@ def _things(text: str, number: Number) -> tuple[str, str] | None:
 
 
 def _other_number(text: str, number: Number, said: NearSentence) -> str | None:
-    """The number that the sentence saying the same has instead of this one; None if it has this one, or no other.
+    """Return the number that the sentence `said` has instead; None if it has the same number, or no other.
 
-    Empty if it is unclear which of its numbers that is: none has the same unit and shares words around it.
+    Empty if it is unclear which of its numbers corresponds: none has the same unit and shares words around it.
     """
     near = said.text if said.share >= SAME_WORDS else said.around
     if any(_same_value(number, given) for given in given_numbers(near)):
@@ -254,7 +254,7 @@ def _measurements(text: str) -> tuple[tuple[Decimal, tuple[int, str] | None, str
     return tuple((number.value, *_unit_after(plain, number)) for number in given_numbers(plain))
 
 
-def _stands_with_noun(text: str, number: Number, sources: Sequence[str]) -> bool:
+def _occurs_with_noun(text: str, number: Number, sources: Sequence[str]) -> bool:
     """Whether a source has the number among the same words, or a value too particular to be there by chance."""
     noun, words = _noun(text, number), _words_around(text, number)
     digits = len(str(abs(number.value)).replace(".", "").strip("0"))
@@ -271,12 +271,12 @@ def _stands_with_noun(text: str, number: Number, sources: Sequence[str]) -> bool
 
 
 def _is_copy(said: NearSentence) -> bool:
-    """Whether nearly all words are those of the sentence, and most of its words are there."""
+    """Whether nearly all words of a claim are in the near sentence, and most of that sentence's words in the claim."""
     return said.share >= SAME_WORDS and said.back >= SAME_MATTER
 
 
-def _stands_alike(text: str, number: Number, sources: Sequence[str], said: NearSentence) -> bool:
-    """Whether a source has the number, of a copied sentence (`said`) beside the same words, else with its unit."""
+def _occurs_alike(text: str, number: Number, sources: Sequence[str], said: NearSentence) -> bool:
+    """Whether a source has the number: for a copied sentence (`said`) beside the same words, else with its unit."""
     noun, words, unit = _noun(text, number), _words_around(text, number), _unit_after(text, number)[0]
     return any(
         _same_value(number, given)
@@ -306,10 +306,10 @@ def _percent(number: Number) -> Decimal:
 def name_faults(
     sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper], words_of: Sequence[str]
 ) -> Iterator[FaultRecord]:
-    """Authors and years named with a citation that are not those of the cited work; `known` are all entries.
+    """Find authors and years named with a citation that are not those of the cited work; `known` are all entries.
 
-    A name that does not stand next to the citation may be one that a cited paper names: `words_of` are their texts, all
-    of them, or none.
+    A name that is not next to the citation may be one that a cited paper mentions: `words_of` has the texts of all
+    cited papers, or none.
     """
     if not cited or not sentence.marks:
         return
@@ -365,7 +365,7 @@ _BESIDE: Final = 3  # characters
 def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
     """Quotations of a cited sentence that none of its papers has word for word.
 
-    Words after a quotation, its citation and "in" are the title of the section where it stands.
+    Quoted words after a quotation, its citation and "in" are the title of a section of the paper.
     """
     plain = MARKER.sub("", marked)
     found: list[FaultRecord] = []
@@ -381,19 +381,19 @@ def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
 _COMPARED: Final = _RULES["compared"]
 _NEGATION, _UNSAID = (frozenset(_COMPARED[name].split()) for name in ("negation", "unsaid"))
 _OPPOSITES: Final = frozenset(frozenset(map(stem, pair.split())) for pair in _COMPARED["opposites"])
-_BEHIND: Final = 3  # words that both have behind a replaced one, by which it is the same place
+_BEHIND: Final = 3  # words after a replaced word that both sentences must share
 
 
 def wording_faults(claim: str, near: NearSentence, key: str, paper: str = "") -> Iterator[FaultRecord]:
-    """How a claim differs from a sentence of nearly the same words in a paper, apart from its numbers.
+    """Find how a claim differs from a sentence of nearly the same words in a paper, apart from its numbers.
 
-    Of a sentence with fewer of its words, only a negation counts whose word the `paper` denies nowhere.
+    If the sentence has fewer of its words, only the negation of a word that the `paper` negates nowhere counts.
     """
     if near.share < SAME_MATTER:
         return
     same = near.share >= SAME_WORDS
     quoted = f'{key} has "{shorten(near.text, SHOWN_WORDS)}"'
-    if polarity_differs(claim, near.text) if same else _denies(claim, near.text, paper or near.chunk.text):
+    if polarity_differs(claim, near.text) if same else _negates(claim, near.text, paper or near.chunk.text):
         yield fault("polarity-differs", f"It says the opposite of its source: {quoted}.")
     for one, other, _ in _replaced_words(claim, near.text) if same else ():
         if _DETAILS["year"].fullmatch(one) and _DETAILS["year"].fullmatch(other) and one not in near.around:
@@ -403,8 +403,8 @@ def wording_faults(claim: str, near: NearSentence, key: str, paper: str = "") ->
 
 
 def polarity_differs(claim: str, sentence: str) -> bool:
-    """Whether one of two sentences of nearly the same words denies what the other says."""
-    if _denies(claim, sentence) or _denies(sentence, claim):
+    """Whether one of two sentences of nearly the same words negates what the other says."""
+    if _negates(claim, sentence) or _negates(sentence, claim):
         return True
     said = {stem(word) for word in _DETAILS["token"].findall(sentence)}
     return any(
@@ -413,8 +413,8 @@ def polarity_differs(claim: str, sentence: str) -> bool:
     )
 
 
-def _denies(one: str, other: str, paper: str = "") -> bool:
-    """Whether a text denies a word that another says beside the same word, and neither it nor the `paper` denies."""
+def _negates(one: str, other: str, paper: str = "") -> bool:
+    """Whether `one` negates a word that `other` has beside the same word, and neither `other` nor `paper` negates."""
     words, denied = _strip_negations(one)
     plain, places = _strip_negations(other)
     said = {pair for place, pair in enumerate(pairwise(plain)) if not {place, place + 1} & {*places}}
@@ -430,7 +430,7 @@ def _denies(one: str, other: str, paper: str = "") -> bool:
 
 
 def _strip_negations(text: str) -> tuple[list[str], list[int]]:
-    """The words of a sentence without negations, and the places in them where one stood."""
+    """The words of a sentence without negations, and the positions of the negations among them."""
     words: list[str] = []
     places: list[int] = []
     plain = _DETAILS["contracted"].sub(" not ", _DETAILS["not_only"].sub(" ", text[:_LONGEST_SENTENCE]))
@@ -443,7 +443,7 @@ def _strip_negations(text: str) -> tuple[list[str], list[int]]:
 
 
 def _replaced_words(claim: str, sentence: str) -> Iterator[tuple[str, str, str]]:
-    """Pairs of a word of the claim and the word of the sentence that it replaces, and the words behind in both."""
+    """Pairs of a word of the claim and the word of the sentence that it replaces, and the words that follow in both."""
     mine, ours = (
         _DETAILS["token"].findall(claim[:_LONGEST_SENTENCE]),
         _DETAILS["token"].findall(sentence[:_LONGEST_SENTENCE]),

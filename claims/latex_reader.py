@@ -79,7 +79,7 @@ def read_latex(path: str, text: str | None = None) -> Manuscript:
 
 
 def _load(reading: _LatexReading, file: Path, given: str | None = None) -> str | None:
-    """The text of a file, or one `given`, within the folder and the limits; None, with a notice, if it was not read."""
+    """Return a file's text, or the text `given` for it; None, with a notice, outside the folder or the limits."""
     name = file.name
     try:
         resolved = file.resolve()
@@ -252,7 +252,7 @@ class _Scan:
         return self._options(stop) if name.isalpha() else stop
 
     def _argument(self, place: int) -> tuple[str, tuple[int, int], int]:
-        """The braced argument at a place, with the span of its content, and the position behind it; empty if none."""
+        """The braced argument at a place, the span of its content, and the position after it; empty if not found."""
         text = self._text
         first = place
         while first < len(text) and text[first] in " \t\n%":
@@ -269,7 +269,7 @@ class _Scan:
         return bracket_pairs(BRACE, self._text)
 
     def _options(self, place: int) -> int:
-        """The position behind optional arguments in square brackets."""
+        """The position after optional arguments in square brackets."""
         while True:
             first = place
             while first < len(self._text) and self._text[first] in " \t":

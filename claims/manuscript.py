@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from ..citations.cited_works import CitationMark, CitedWork, find_marks
 from ..documents import Paper
-from ..documents.marker_escaping import as_text, as_written
+from ..documents.marker_escaping import escape_markers, unescape
 from ..documents.paper_names import in_text_name
 from ..documents.plain_text import plain_text
 from ..text.sentences import sentence_spans
@@ -58,7 +58,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class ListedReference:
-    """An entry of the reference list in the text itself; `label` is its number or key, as far as it has one."""
+    """An entry of the reference list in the text itself; `label` is its number or key, if it has one."""
 
     label: str
     text: str
@@ -68,7 +68,7 @@ class ListedReference:
 class ManuscriptSentence:
     """A sentence of the prose, `text[start:end]`: its citations, and what its paragraph says before it.
 
-    `shown` is it without markup, with its citations as a reader may write them.
+    `shown` is the sentence without markup, with its citations as a reader may write them.
     """
 
     position: int
@@ -181,7 +181,7 @@ class Manuscript:
                 place += 1
             here = tuple(mark for mark in marks[place:] if mark.start < end)
             written = [written_citation(self.text, mark, names) for mark in here]
-            shown = as_written(self._render(start, end, here, written))
+            shown = unescape(self._render(start, end, here, written))
             if not _RULES["letter"].search(shown):
                 continue
             joined = bool(found) and "\n\n" not in self.text[last:start]
@@ -201,11 +201,11 @@ class Manuscript:
         for number, mark in enumerate(marks):
             pieces += [self.text[done : max(done, mark.start)], f"\ue010{number}\ue011"]
             done = max(done, mark.end)
-        plain = plain_text(as_text("".join([*pieces, self.text[done:end]]))[:_LONGEST_SENTENCE])
+        plain = plain_text(escape_markers("".join([*pieces, self.text[done:end]]))[:_LONGEST_SENTENCE])
         return close_gaps(_RULES["held"].sub(lambda held: written[int(held[1])], plain))
 
     def _source(self, position: int, *, at_end: bool) -> tuple[int, int]:
-        """The unit and the position in it of a character; with `at_end`, the position behind it."""
+        """The unit and the position in it of a character; with `at_end`, the position after it."""
         index = max(0, bisect_right(self.segments, position, key=lambda segment: segment.start) - 1)
         segment = self.segments[index]
         if segment.linear:
@@ -241,7 +241,7 @@ def _with_broken(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]
 
 
 def bracket_pairs(brackets: re.Pattern[str], text: str, start: int = 0) -> dict[int, int]:
-    """The closing bracket of each opening one, of those that a pattern finds; what else it finds does not count."""
+    """Map each opening bracket to its closing bracket, among those that a pattern finds; ignores its other matches."""
     pairs = {")": "(", "]": "[", "}": "{"}
     found: dict[int, int] = {}
     opened: list[tuple[str, int]] = []
@@ -254,7 +254,7 @@ def bracket_pairs(brackets: re.Pattern[str], text: str, start: int = 0) -> dict[
 
 
 def numbered_targets(text: str, counted: Mapping[str, int]) -> dict[str, list[str]]:
-    """The numbers of the figures, tables and sections of a prose; `counted` are figures and tables without a number."""
+    """The numbers of the figures, tables and sections of a text; `counted` are figures and tables without a number."""
     targets: dict[str, list[str]] = {"figure": [], "table": []}
     for caption in CAPTION.finditer(text):
         targets["figure" if caption["kind"][0] in "fF" else "table"].append(caption["number"])
@@ -277,7 +277,7 @@ def _count_sections(titles: Sequence[tuple[int, str]], top: int) -> Iterator[str
 
 
 def mentions(text: str) -> Iterator[Pointer]:
-    """What a prose points to by number or label, apart from captions themselves."""
+    """Find what a text points to by number or label, outside captions."""
     kinds: dict[str, TargetKind] = {"f": "figure", "t": "table", "s": "section"}
     captions = {caption.start("number") for caption in CAPTION.finditer(text)}
     for match in _RULES["mention"].finditer(text):

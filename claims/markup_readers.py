@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from ..documents.blocks import parse_blocks
 from ..documents.safe_files import FileRefusedError, read_regular
-from ..documents.sandbox import CallLimits, SandboxError, sandboxed
+from ..documents.sandbox import CallLimits, SandboxError, run_sandboxed
 from ..errors import InputError
 from ..ingestion.reading import read_pdf_apart
 from ..text.words import read_rules
@@ -51,7 +51,7 @@ def read_manuscript(path: Path, text: str | None = None) -> Manuscript:
         if kind == ".pdf":
             return read_pdf(path)
         if kind == ".docx":
-            return TypeAdapter(Manuscript).validate_python(sandboxed(read_word, _LIMITS, str(path)))
+            return TypeAdapter(Manuscript).validate_python(run_sandboxed(read_word, _LIMITS, str(path)))
         if text is None and kind != ".tex":
             data = read_regular(path, _MOST_BYTES)
             if b"\0" in data:
@@ -59,7 +59,7 @@ def read_manuscript(path: Path, text: str | None = None) -> Manuscript:
             text = data.decode("utf-8-sig", "replace")
         if (path.stat().st_size if text is None else len(text)) <= _SMALL:
             return _MARKUP[kind](str(path), text)
-        return TypeAdapter(Manuscript).validate_python(sandboxed(_MARKUP[kind], _LIMITS, str(path), text))
+        return TypeAdapter(Manuscript).validate_python(run_sandboxed(_MARKUP[kind], _LIMITS, str(path), text))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file.") from None
     except (FileRefusedError, SandboxError) as error:

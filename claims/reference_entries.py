@@ -63,7 +63,7 @@ class ReferenceList:
         return WorkIndex(tuple(self.entries.values()), self.numbers)
 
     def key_of(self, work: CitedWork) -> str:
-        """The key of the named entry, or of that of the named library paper; empty if none or several match."""
+        """The key of the entry that is named directly or by its library paper; empty if none or several match."""
         return self.index.key_of(work) or (self._by_paper.get(work.key, "") if work.key else "")
 
     @cached_property
@@ -129,7 +129,7 @@ def bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) -
 
 
 def parse_listed(item: ListedReference, place: int) -> Paper:
-    """What an entry of a written list says, as far as it can be recognised: authors, year, title, DOI."""
+    """Parse authors, year, title and DOI of an entry of a written list, as far as they can be recognised."""
     text = item.text.strip()
     year, quoted = _YEAR.search(text), _QUOTED.search(text)
     families = tuple(_listed_authors(text[: year.start()] if year and year.start() > 0 else text[:200]))
@@ -166,10 +166,9 @@ def _listed_authors(text: str) -> list[str]:
 
 
 def _without_given(names: list[str], text: str) -> list[str]:
-    """The authors of an entry without the given name of the first, where only that one's family name stands first.
+    """The authors of an entry without the first author's given name, if that follows the family name ("Le, Trang T.").
 
-    "Le, Trang T., Weixuan Fu, and Jason H. Moore" has three authors. "Hastie, Trevor" may be one or two: others may be
-    more, but need not.
+    "Le, Trang T., Weixuan Fu, and Jason H. Moore" has three authors. "Hastie, Trevor" may be one or two.
     """
     inverted = len(names) > 1 and text.startswith(f"{names[0]}, {names[1]}") and names[1][0].isupper()
     if not inverted or (" " in names[0] and " " in names[1]):
@@ -210,7 +209,7 @@ class LibraryMatcher:
 
 
 def _is_shortened(entry: Paper, paper: Paper) -> bool:
-    """Whether the entry has the authors and the year of the paper, and a title of words of its title only."""
+    """Whether the entry has the authors and the year of the paper, and only words of the paper's title in its own."""
     mine, theirs = ({word for word in _plain(each.title).split() if len(word) > 3} for each in (entry, paper))
     families = _families(entry), _families(paper)
     same = entry.year is not None and entry.year == paper.year and all(families) and _same_authors(*families)

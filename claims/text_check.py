@@ -73,7 +73,7 @@ _ELSEWHERE_TOKENS: Final = 420
 # A sentence may cite the wrong paper if another one is nearer by this much, and its own this far away.
 _NEARER: Final = 0.12
 _FAR: Final = 0.75
-_MORE_WORDS: Final = 0.25  # by which another paper's sentence has more of its words than the cited paper's
+_MORE_WORDS: Final = 0.25  # by which another paper's sentence must share more of its words than the cited paper's
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class ClaimChecker:
         }
 
     async def elsewhere(self, text: str, before: str, without: Collection[str]) -> list[ClaimPassage]:
-        """The nearest passages of other papers, with the sentences to show; unjudged, only those that are near."""
+        """The nearest passages of other papers, with the sentences to show; without a judge, only the near ones."""
         query = claim_query(text, before)
         found = await passages_elsewhere(self.library, query, without, self.options)
         if found and self.judge is None:
@@ -117,7 +117,7 @@ class ClaimChecker:
         return JudgedClaim(CitedClaim(sentence, sources, needed_context(marked, before)), tuple(passages))
 
     def sources(self, passages: Sequence[ClaimPassage]) -> tuple[Source, ...]:
-        """The passages as evidence; one of several claims has one id, so that a judge is shown it once."""
+        """The passages as evidence; one shared by several claims has one id, so that a judge is shown it once."""
         return tuple(item.source(self.ids.setdefault(item.chunk, f"E{len(self.ids) + 1}")) for item in passages)
 
     async def judge_claims(self, claims: Sequence[JudgedClaim]) -> list[JudgedClaim]:
@@ -143,7 +143,7 @@ class _CitedWorkAt:
 
 @dataclass
 class _SentenceCheck:
-    """What was found for one sentence so far; `text` is it without its citations."""
+    """What was found for one sentence so far; `text` is the sentence without its citations."""
 
     sentence: ManuscriptSentence
     works: list[_CitedWorkAt]
@@ -169,7 +169,7 @@ class _SentenceCheck:
             return "not_in_library"
         if self.claim is None:
             return "unread"
-        # What the papers at hand do not say may stand in one that the library lacks.
+        # What the papers at hand do not say may be in a paper that the library lacks.
         return "not_in_library" if self.missing and self.claim.label == "not_found" else self.claim.label
 
     @property
@@ -320,7 +320,7 @@ class ManuscriptCheck:
             if check.kind is not None:
                 continue
             check.kind = uncited_kind(sentence.shown, sentence.section)
-            # What continues a sentence that cites is covered by its citation.
+            # A sentence that continues a citing sentence is covered by that citation.
             last = checks[sentence.position - 1] if sentence.position else None
             follows = last is not None and last.works and sentence.before == last.sentence.shown
             covered = follows and is_context_dependent(sentence.shown)

@@ -92,7 +92,7 @@ def ingest(
     --ocr reads scanned pages with tesseract, in the languages of CITELOOM_OCR_LANGUAGES, and marks their text.
     The limits count the requests of this ingest, including embeddings; each further ingest counts anew.
     With CITELOOM_VISION_MODEL, figures are described once the papers are ready; figures that cannot be described are
-    named, and 'papers describe' resumes.
+    named, and 'papers describe' continues with them.
     --ray spreads reading, chunking and embedding over a Ray cluster; the library is the same as without it.
 
     Example: citeloom ingest my-library/ --bib my-library/library.bib

@@ -144,7 +144,7 @@ def chat(
         str | None, "Id of a conversation to continue, or a prefix of it.", run_options.Shown(completes="conversations")
     ] = None,
 ) -> None:
-    """Ask questions in a shell, with follow-ups.
+    """Ask questions and follow-up questions in a shell.
 
     'help' in the shell lists its commands: find papers, read summaries, open files; plain text is a question. Commands
     accept the numbers of the last list or of citations; a citation keeps its number for the whole conversation. Ctrl-C

@@ -145,9 +145,7 @@ def invite_person(
     home = resolve()[1]
     result(f"{address.rstrip('/')}/join?invitation={api.people.invite(home, name, role)}")
     home.accounts().log(_HERE, f"invited {name}")
-    notice(
-        "A server started without accounts must be restarted. Earlier conversations and runs belong to the first owner."
-    )
+    notice("Everybody signs in from now on. Earlier conversations and runs belong to the first owner.")
 
 
 @people_app.command("list")
@@ -193,7 +191,7 @@ def show_audit(
     most: Annotated[int, typer.Option(min=1, help="Number of lines.")] = 200,
 ) -> Printed:
     """Show who did what, the latest first."""
-    return _show_items(_accounts().deeds(name, most), "line", "number at person action outcome")
+    return _show_items(_accounts().audit_lines(name, most), "line", "number at person action outcome")
 
 
 def _accounts() -> api.people.Accounts:

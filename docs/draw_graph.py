@@ -83,7 +83,7 @@ def describe_nodes() -> str:
     shapes = {"section": graphs._SECTION, "paper": graphs._PAPER, "research": graphs._RESEARCH}
     shapes["conversation"] = conversation_graph._CONVERSATION
     steps = {step.__name__: step for shape in shapes.values() for step in shape.steps}
-    drawn = {name: shape.compiled().get_graph().edges for name, shape in shapes.items()}
+    drawn = {name: shape.compile().get_graph().edges for name, shape in shapes.items()}
     lines: list[str] = []
     for name, step in steps.items():
         found = _Found()

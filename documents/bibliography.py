@@ -22,7 +22,7 @@ from .bibtex_faults import comment_fault, entry_fault, split_fields
 from .front_matter import YEAR, find_doi
 from .paper_names import NAME_SUFFIX, family_name
 from .safe_files import FileRefusedError, read_regular
-from .sandbox import CallLimits, SandboxError, sandboxed
+from .sandbox import CallLimits, SandboxError, run_sandboxed
 from .types import Category, Paper, text_hash
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MONTHS = frozenset({"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"})
 _NEEDS_DECODING = re.compile(r"[\\{}$~%]|--|``|''")
 _BRACED = re.compile(r"\{[^{}]*\}")
-# What is decoded alone, once for a whole library: an accent, a group, an escaped sign, signs that stand for another.
+# What is decoded separately, once per library: an accent, a group, an escaped sign, signs that stand for another.
 _GROUP = r"\{(?:[^\\{}$]|\\[^{}$]|\{(?:[^\\{}$]|\\[^{}$])*+\})*+\}"
 _PIECE = re.compile(
     rf"\\[`'^\"~=.]\s*+(?:\\[ij](?![A-Za-z])|[A-Za-z]|{_GROUP})|\\[A-Za-z]{_GROUP}|\\[&%$#_]|{_GROUP}"
@@ -135,7 +135,7 @@ def author_names(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def label_list(labels: Sequence[str]) -> str:
-    """The source of a field with such labels; those with a comma stand in braces."""
+    """The source of a field with these labels; labels that contain a comma are put in braces."""
     sources = map(as_latex, labels)
     return ", ".join(f"{{{source}}}" if re.search("[,;]", source) else source for source in sources if source)
 
@@ -228,20 +228,20 @@ def read_bibliography(path: Path) -> Bibliography:
         kind = "is a folder, not a .bib file" if path.is_dir() else str(error)
         raise InputError(f"{path}: {kind}.", help="Give the file itself to --bib.") from None
     if b"\0" in data:
-        raise InputError(f"{path}: is not a text file.", help="Export your library as BibTeX or BibLaTeX.")
+        raise InputError(f"{path} is not a text file.", help="Export your library as BibTeX or BibLaTeX.")
     warnings: tuple[str, ...] = ()
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-        warnings = (f"{path}: is not UTF-8 and was read as Latin-1.",)
+        warnings = (f"{path} is not UTF-8 and was read as Latin-1.",)
     if len(text) <= _LARGE:
         return parse_bibliography(text, source=str(path), warnings=warnings)
     from pydantic import TypeAdapter
 
     try:
         return TypeAdapter(Bibliography).validate_python(
-            sandboxed(parse_bibliography, _LIMITS, text, str(path), warnings)
+            run_sandboxed(parse_bibliography, _LIMITS, text, str(path), warnings)
         )
     except SandboxError as error:
         raise InputError(f"{path}: cannot be read (the parser {error}).", help="Give it in parts.") from None
@@ -249,7 +249,7 @@ def read_bibliography(path: Path) -> Bibliography:
         raise InputError(str(error)) from None
 
 
-NO_YEAR = "year: is no year of publication; write it with four digits, such as 2024."
+NO_YEAR = "year: not a year of publication; write it with four digits, such as 2024."
 
 
 def parse_bibliography(text: str, source: str, warnings: Sequence[str] = ()) -> Bibliography:
@@ -295,7 +295,7 @@ def parse_bibliography(text: str, source: str, warnings: Sequence[str] = ()) -> 
             if re.search(r"\.\w{1,8}$", name):
                 files.setdefault(name, entry.key)
     if not papers and not refused:
-        notes.append(f"{source}: has no BibTeX entries; export your library as BibTeX or BibLaTeX.")
+        notes.append(f"{source} has no BibTeX entries; export your library as BibTeX or BibLaTeX.")
     return Bibliography(papers, files, tuple(refused), tuple(notes), tuple(unreadable))
 
 
@@ -324,14 +324,14 @@ def _entry(block: Block, last: Block | None, lines: Mapping[str, int]) -> tuple[
         return None, []
     key = entry.key
     if not key or re.search(r"[\s{}\\\"#%~,]", key):
-        raise _EntryRefusedError(f"entry without a usable key ({key or 'none'}): write one behind its opening brace")
+        raise _EntryRefusedError(f"entry without a usable key ({key or 'none'}): write one after its opening brace")
     if key in lines:
         raise _EntryRefusedError(f"duplicate key {key} (first on line {lines[key]}); the first entry is kept")
     fields, faults = split_fields(entry.fields)
     first: dict[str, model.Field] = {}
     for item in fields:
         if first.setdefault(item.key.lower(), item) is not item:
-            faults.append(((item.start_line or 0) + 1, f"{item.key}: is given twice; the first counts. Remove one."))
+            faults.append(((item.start_line or 0) + 1, f"{item.key} is given twice; the first counts. Remove one."))
     if faults:
         entry = model.Entry(entry.entry_type, key, [*first.values()], entry.start_line, entry.raw)
     return entry, [(number, f"{key}: {fault}") for number, fault in faults]

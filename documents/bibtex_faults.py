@@ -27,7 +27,7 @@ _NO_AT: Final = re.compile(
 
 
 def split_fields(fields: Sequence[Field]) -> tuple[list[Field], list[tuple[int, str]]]:
-    """The fields of an entry, also those that a missing comma made part of a value; and each fault with its line."""
+    """The fields of an entry, including those that a missing comma made part of a value, and the faults by line."""
     from bibtexparser import model
 
     read: list[model.Field] = []
@@ -65,7 +65,7 @@ def _end_of_value(raw: str, start: int) -> int:
 
 
 def entry_fault(raw: str, reason: str) -> str:
-    """What keeps an entry from being read, as what follows its name in a message; `reason` is the parser's."""
+    """What keeps an entry from being read, worded to follow its name in a message; `reason` is the parser's."""
     head = _HEAD.match(raw.lstrip())
     if head and head["sign"] == "=":
         return f"has no key: write one and a comma before {head['key']}"

@@ -106,7 +106,7 @@ def classify_section(
 
     `level` is 1 for the highest heading; `above` are the classes of its parent sections, outermost first. With
     `body_begun` an introduction, method or result came before: "Summary" then means a conclusion, else the abstract.
-    `has_table` if a table stands directly below the heading.
+    `has_table` is true if a table directly follows the heading.
     """
     plain = plain_title(title)
     parent = above[-1] if above else None

@@ -24,7 +24,7 @@ from ..plurals import counted
 from .latex_words import with_words_of_commands
 from .pandoc import PandocError, pandoc
 from .safe_files import MAIN_PARTS, FileRefusedError, open_office, read_part, read_regular
-from .sandbox import CallLimits, SandboxError, sandboxed
+from .sandbox import CallLimits, SandboxError, run_sandboxed
 
 MARK: Final = "citeloom-run"  # the property of a document that names its run, and the section if it has only one
 HELD: Final = re.compile("\ue300(\\d{1,6})\ue301")  # a citation field in the text
@@ -69,7 +69,7 @@ _LATEX_FIGURE = re.compile(r"\\begin\{figure\}(?:(?!\\begin\{figure\}).)*?\\end\
 _OWN_LABEL = re.compile(r"\\label\{fig:\d+\}")  # of an exported figure
 _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
 _UNPARTED = re.compile(r"(@[^\s;,\[\]@]{1,200}+)\s(?=pp?\.|in section)")  # the key and the place of LaTeX's citation
-_LABEL = re.compile(r"\[\\\[([\w:.-]{1,100})\\\]\]\(#\1\)")  # a \ref as pandoc writes it; stays one as a formula
+_LABEL = re.compile(r"\[\\\[([\w:.-]{1,100})\\\]\]\(#\1\)")  # a \ref as pandoc writes it; kept as a formula
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
 _FIGURE_NUMBER = re.compile(r"\[(?P<number>\d*)\](?:\(#_Ref_[a-z]+_\d+\)|\{#_Ref_[a-z]+_\d+ \.anchor\})")
 _LABELLED = re.compile(
@@ -99,7 +99,7 @@ class EditedDocument:
 
 
 class _Slot:
-    """A place of text in XML: the text of an element, or that behind it."""
+    """A place for text in XML: inside an element, or directly after it."""
 
     def __init__(self, element: Element, name: str) -> None:
         self.element, self.name = element, name
@@ -137,7 +137,7 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
             markdown = kind == ".md"
             document = _without_references(EditedDocument(with_notes(source))) if markdown else read_latex(source)
             return replace(document, mark=found[-1] if found else "")
-        read = sandboxed(_simplify, _LIMITS, str(path), kind, reject)
+        read = run_sandboxed(_simplify, _LIMITS, str(path), kind, reject)
         listed = bool(read.pop("listed"))
         text = _BOLD_NUMBER.sub(r"\1 \2", _RAISED.sub(r"\1", _as_markdown(read.pop("content"), kind[1:])))
         if kind == ".odt":  # pandoc takes every formula for a displayed one
@@ -147,7 +147,7 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
         raise FileRefusedError(f"cannot be read ({' '.join(str(error).split())[:160]})") from None
     if len(document.text) > _MOST_TEXT:
         raise FileRefusedError(f"has more than {_MOST_TEXT // 1_000_000} MB of text")
-    if listed:  # its list was a field, behind which a person may have written
+    if listed:  # its list was a field, after which a person may have written
         document.text = _LIST_HEADING.sub("", document.text)
     else:
         document = _without_references(document)
@@ -156,7 +156,7 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
 
 
 def read_latex(source: str, preamble: str = "") -> EditedDocument:
-    """What LaTeX says, without figures and references, by the commands that a preamble defines; blocks.
+    """Read LaTeX without figures and references, with the commands that a preamble defines; blocks.
 
     Raises `PandocError`.
     """
@@ -177,9 +177,9 @@ def _without_references(document: EditedDocument) -> EditedDocument:
 
 
 def _with_keys(markdown: str) -> EditedDocument:
-    """Pandoc's markdown with keys in place of links, and its footnotes where they are called."""
+    """Pandoc's markdown with keys in place of links, and its footnotes inserted where they are called."""
     labels = [(link["label"], link["key"]) for link in _LABELLED.finditer(markdown)]
-    return EditedDocument(with_notes(linked_keys(markdown)), labels=labels)
+    return EditedDocument(with_notes(links_to_keys(markdown)), labels=labels)
 
 
 def _as_markdown(content: bytes, reader: str) -> str:
@@ -188,9 +188,9 @@ def _as_markdown(content: bytes, reader: str) -> str:
 
 
 def with_notes(markdown: str) -> str:
-    """The text with its footnotes where they are called: their citations as citations, their other words in brackets.
+    """The text with its footnotes inserted where they are called: citations as such, their other words in brackets.
 
-    A citation precedes the sign behind which its number stands. A note that is never called stays where it is.
+    A citation goes before the punctuation mark that its number follows. A note that is never called stays in place.
     """
     calls = {
         name for called in _NOTED.finditer(_NOTE.sub("", markdown)) for name in _NOTE_NAME.findall(called["names"])
@@ -236,7 +236,7 @@ def _simplify(name: str, kind: str, reject: bool) -> dict[str, Any]:
             root = _parse(source)
             (_simplify_word if kind == ".docx" else _simplify_writer)(root, found, reject)
             parts[part] = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-        if styles := read_part(archive, "word/styles.xml"):  # pandoc would put the caption of a table behind it
+        if styles := read_part(archive, "word/styles.xml"):  # pandoc would put the caption of a table after it
             parts["word/styles.xml"] = _CAPTION_STYLE.sub(rb"\1Own caption", styles)
         comments = read_part(archive, "word/comments.xml") if kind == ".docx" else b""
         for comment in _parse(comments).iter(_W + "comment") if comments else ():
@@ -271,13 +271,13 @@ def _simplify_word(root: Element, found: EditedDocument, reject: bool) -> None:
     gone, kept = ("ins", "del") if reject else ("del", "ins")
     moved = {"ins": "moveTo", "del": "moveFrom"}
     changes = {_W + name for name in (*moved, *moved.values())}
-    for parent in reversed(list(root.iter())):  # a change within another one first
+    for parent in reversed(list(root.iter())):  # nested changes first
         for child in list(parent) if parent.tag not in (_W + "rPr", _W + "trPr") else ():
             if child.tag in changes:
                 found.changes += 1
                 place = list(parent).index(child)
                 parent[place : place + 1] = list(child) if child.tag in (_W + kept, _W + moved[kept]) else []
-    if reject:  # deleted text stands again
+    if reject:  # deleted text is restored
         for one in root.iter():
             one.tag = {_W + "delText": _W + "t", _W + "delInstrText": _W + "instrText"}.get(one.tag, one.tag)
     marks = [(mark, one) for mark in root.iterfind(f".//{_W}pPr/{_W}rPr") for one in mark if one.tag in changes]
@@ -382,7 +382,7 @@ def _simplify_writer(root: Element, found: EditedDocument, reject: bool) -> None
                     child.set(_LINKED, folder.rstrip("/"))
                 continue
             _drop(parent, child)
-    for parent in list(root.iter()) if reject else ():  # deleted text stands again
+    for parent in list(root.iter()) if reject else ():  # deleted text is restored
         for place, child in enumerate(parent):
             if child.tag == _TEXT + "change":
                 parent[place] = back = Element(_TEXT + "span")
@@ -426,7 +426,7 @@ def _paragraphs(removal: Element) -> Iterator[Element]:
 
 
 def _drop(parent: Element, child: Element) -> None:
-    """Remove an element, but not the text behind it."""
+    """Remove an element, but not the text after it."""
     place = list(parent).index(child)
     if place:
         parent[place - 1].tail = (parent[place - 1].tail or "") + (child.tail or "")
@@ -436,7 +436,7 @@ def _drop(parent: Element, child: Element) -> None:
 
 
 def read_exported(file: Path) -> EditedDocument:
-    """An exported, perhaps edited file without headings, with `[@key]` for its fields too; blocks.
+    """Read an exported, perhaps edited file, without headings and with its fields as `[@key]`; blocks.
 
     Raises `InputError`.
     """
@@ -464,7 +464,7 @@ def _read_page(file: Path) -> EditedDocument:
 def latex_without_figures(latex: str) -> str:
     """LaTeX without figures, with the number of each figure that the text mentions, and with links for citations.
 
-    With a citation style, pandoc writes these into a command of its own, which it cannot read back.
+    With a citation style, pandoc writes these into its own command, which it cannot read back.
     """
     linked = latex.replace("\\citeproc{ref-", "\\hyperlink{ref-")
     return _LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", linked))
@@ -499,8 +499,8 @@ def with_long_keys(text: str, keys: Iterable[str]) -> str:
     return text
 
 
-def linked_keys(markdown: str) -> str:
-    """The text with `[@key, p. 4; @other]` for citations that link to references; other words of theirs stay."""
+def links_to_keys(markdown: str) -> str:
+    """Replace citations that link to references by `[@key, p. 4; @other]`; their other words stay."""
 
     def group(found: re.Match[str]) -> str:
         if not (cited := _CITED.findall(found["inner"])):

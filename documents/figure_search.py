@@ -105,7 +105,7 @@ def _is_plain_table(text: str, items: Sequence[_Item], index: int) -> bool:
 
 
 def read_label(caption: str) -> str:
-    """ "Figure 2" of a caption, without marks; empty if it has no label."""
+    """The label of a caption, such as "Figure 2", without marks; empty if there is none."""
     label = plain_text(caption[: caption_label(caption)]).strip(_LABEL_EDGES)
     return " ".join(label.split()) if any(map(str.isalnum, label)) else ""
 

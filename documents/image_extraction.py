@@ -25,7 +25,7 @@ from .figure_search import FoundFigure
 from .figures import IMAGE_ENDINGS, PaperFigure, image_hash, image_type
 from .pdf.drawing import WantedFigure, draw_figures, draw_first_page
 from .safe_files import FileRefusedError, read_regular
-from .sandbox import CallLimits, SandboxError, sandboxed
+from .sandbox import CallLimits, SandboxError, run_sandboxed
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -71,7 +71,7 @@ def read_figures(
     answers: dict[str, dict[str, Any]] = {}
     try:
         if file and wanted:
-            answers = sandboxed(image_records, CallLimits(seconds, _MEMORY), file.resolve(), wanted)
+            answers = run_sandboxed(image_records, CallLimits(seconds, _MEMORY), file.resolve(), wanted)
     except SandboxError as error:
         answers = {str(each.number): {"refused": f"was not read: the image reader {error}"} for each in wanted}
     images: dict[str, bytes] = {}

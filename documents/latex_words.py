@@ -62,7 +62,7 @@ def _left_out(latex: str) -> dict[str, None]:
 
 
 def _arguments(braces: str) -> Iterator[str]:
-    """What stands in each pair of braces."""
+    """The content of each pair of braces."""
     depth, start = 0, 0
     for sign in re.finditer(r"\\.|[{}]", braces, re.DOTALL):
         if sign[0] == "{":

@@ -30,7 +30,7 @@ _ENTITY: Final = re.compile(r"&(?=#?\w{1,32};)")
 _DEEPEST: Final = 8
 
 
-def as_text(words: str) -> str:
+def escape_markers(words: str) -> str:
     """Replace the brackets of apparent markers by placeholders; keeps the length."""
     words = _ENTITY.sub(chr(_STAND_INS[ord("&")]), words)
     for _ in range(_DEEPEST):
@@ -41,11 +41,11 @@ def as_text(words: str) -> str:
     return words
 
 
-def as_written(text: str) -> str:
+def unescape(text: str) -> str:
     """Replace placeholders by the original brackets; keeps the length."""
     return text.translate(_WRITTEN)
 
 
-def without_stand_ins(text: str) -> str:
+def strip_placeholders(text: str) -> str:
     """Remove placeholders from untrusted text."""
     return text.translate(_REMOVED)

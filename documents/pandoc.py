@@ -95,7 +95,7 @@ _TABLE_LABEL: Final = re.compile(
     rb"<label>(?P<label>(?:[^<]|</?(?:bold|italic|sc|sub|sup)>){1,80})</label>"
     rb"(?P<begins>\s*+<caption\b[^<>]*+>\s*+<(?:title|p)\b[^<>]*+>)?"
 )
-# What pandoc's reader of JATS leaves out of the metadata. A DOI with signs that markdown escapes would be another one.
+# What pandoc's reader of JATS leaves out of the metadata. A DOI whose signs markdown escapes would become another one.
 _FRONT: Final = {
     "doi": re.compile(rb"<article-id\b[^<>]{0,100}?\bdoi\b[^<>]{0,100}>([^<&*#\\\x00]{1,300})</article-id>"),
     "journal": re.compile(rb"<journal-title>([^<\x00]{1,300})</journal-title>"),
@@ -142,7 +142,7 @@ def as_markdown(path: Path) -> str:
 
 @contextmanager
 def _readable_copy(path: Path, data: bytes) -> Iterator[Path]:
-    """The file, or of a JATS article a copy with what pandoc skips: labels of tables, and floats behind the text."""
+    """The file, or of a JATS article a copy with what pandoc skips: labels of tables, and floats after the text."""
     article = _TABLE_LABEL.sub(_label_in_caption, data)
     text_end, begins, ends = (article.find(tag) for tag in (b"</body>", b"<floats-group", b"</floats-group>"))
     if 0 <= text_end < begins < ends:

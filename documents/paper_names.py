@@ -133,5 +133,5 @@ def zotero_address(bibtex: str, key: str) -> str:
     begins = re.search(rf"(?m)^@[A-Za-z]{{1,40}}\{{{re.escape(key)},", bibtex)
     ends = re.compile(r"(?m)^@[A-Za-z]{1,40}\{").search(bibtex, begins.end()) if begins else None
     path = item_path(bibtex[begins.start() : ends.start() if ends else None]) if begins else ""
-    # A user's own library goes by any id, so that the one to open it finds its own items by their keys.
+    # A user's own library is matched whatever its id, so that Zotero finds the items by their keys.
     return f"http://zotero.org/{path.replace('library/', 'users/local/citeloom/', 1)}" if path else ""

@@ -281,7 +281,7 @@ class TableHead:
 
 
 def continues_table(text: str) -> bool:
-    """Whether a passage begins inside a table whose column names stand in an earlier passage."""
+    """Whether a passage begins inside a table whose column names are in an earlier passage."""
     lines = [line for line in text.splitlines() if line.strip()][:2]
     return bool(lines) and bool(_ROW.match(lines[0])) and not any(map(is_table_rule, lines[1:]))
 

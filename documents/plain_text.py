@@ -137,7 +137,7 @@ def _prose(text: str) -> str:
     if "\\" in text:
         text = _SET.sub(r"\1", _COMMAND.sub("", _ITEM.sub("", text)))
     if "@" in text:
-        leads = _CITED.match(text)  # bracketed keys are removed, but for one that is the subject of its sentence
+        leads = _CITED.match(text)  # bracketed keys are removed, except one that is the subject of its sentence
         if leads and _SUBJECT.match(text, leads.end()):
             text = leads[0].replace("@", "") + text[leads.end() :]
         text = _CROSS.sub(_reduce_reference, _CITED.sub("", text))

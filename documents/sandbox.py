@@ -160,8 +160,8 @@ def run(
         return Ended(process.returncode, output.read(), errors.read(_ERRORS).decode("utf-8", "replace"))
 
 
-def sandboxed(function: Callable[..., Any], limits: CallLimits, *arguments: Any) -> Any:
-    """The result of `function(*arguments)`, called in a process of its own; blocks.
+def run_sandboxed(function: Callable[..., Any], limits: CallLimits, *arguments: Any) -> Any:
+    """Call `function(*arguments)` in a separate process and return its result; blocks.
 
     `function` must be in our modules and need nothing from this process. Arguments and result are plain data and bytes;
     dataclasses arrive as dictionaries and paths as text. Raises `FileRefusedError` if the function refuses its input,

@@ -15,11 +15,11 @@ from typing import Any, Final
 from ..citations.checks.unicode_folding import fold
 from ..citations.citation_styles import show_group
 from ..citations.markers import citation_runs, marker_groups, normalise_markers, papers_at_end, sentences
-from ..documents.marker_escaping import as_written
+from ..documents.marker_escaping import unescape
 from ..roles.protocols import Draft, Source
 from ..settings.config import CitationStyle
 
-# Where a sentence ends, perhaps with a marker behind its stop, or a line before a block: no marker can stand there.
+# Where a sentence ends, perhaps with a marker after its full stop, or a line before a block, where no marker can be.
 _STOP: Final = r"[.!?\u2026][\"'\u201d\u2019)*_]{0,9}"
 _SENTENCE_END: Final = re.compile(
     rf"{_STOP}\s{{1,20}}(?=[^\W_])|{_STOP}[ \t]?[\[(][^\[\]()]{{1,60}}[\])]\s{{1,20}}(?=[^\W_a-z])"
@@ -114,7 +114,7 @@ class DraftEventStream:
 
     def _emit_text(self, text: str) -> None:
         if text:
-            self._emit({"source": "citeloom", "kind": "token", "text": as_written(text)})
+            self._emit({"source": "citeloom", "kind": "token", "text": unescape(text)})
 
 
 def _shareable(text: str, keys: Mapping[str, str]) -> int:

@@ -31,7 +31,7 @@ _MOST_TEXT: Final = 20_000  # characters of a field
 
 
 class AnswerError(InputError):
-    """An answer to a question of a run does not have its form; the run still waits."""
+    """An answer to a run's question has the wrong form; the run keeps waiting."""
 
     default_help = "The run still waits."
 

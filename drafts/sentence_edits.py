@@ -83,7 +83,7 @@ class Failing:
 def failing_sentences(attempt: Attempt, sources: Sequence[Source], before: Attempt | None = None) -> list[Failing]:
     """The sentences to repair, in order; if there are any, also those that could be improved.
 
-    What could be improved and stood in the attempt `before` already was asked for, and its repair was no better.
+    A sentence that the repair of the attempt `before` left as it was is not improved again.
     """
     tried = {item.text for item in sentences(before["draft"]["text"])} if before and "edits" in before else set()
     text, findings = attempt["draft"]["text"], attempt["findings"]

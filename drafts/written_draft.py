@@ -111,8 +111,8 @@ class WrittenDraft:
     """A draft, its brief and sources, and the run's findings: everything needed to finish the text.
 
     `evidence` are the records of all that was found, `queries` the searches, `unmet` the needs that were searched for
-    in vain (None if none were planned), `warnings` those of the run, `lost` those about evidence that is gone, and
-    `search` that of a question, and `tables` the evidence tables that stand in the text, in Markdown with markers.
+    in vain (None if none were planned), `warnings` the run's warnings, `lost` those about evidence that is gone,
+    `search` the search for a question's answer, and `tables` the evidence tables in the text (Markdown with markers).
     """
 
     brief: Brief
@@ -181,7 +181,7 @@ def near_chunks(name: str) -> tuple[str, ...]:
 
 
 def source_of(item: Evidence, paper: Paper, chunk: Chunk, chunks: Mapping[str, Chunk]) -> Source:
-    """The source for a finding whose first words are in `chunk`; `chunks` are it and others near its words, by id."""
+    """The source for a finding whose first words are in `chunk`; `chunks` are this and others near the words, by id."""
     passage = passage_of(item, chunk, chunks)
     window = _window_of(paper, chunk, passage, chunks)
     return Source(item, paper, chunk.text, chunk.category, passage, chunk.parent, window)

@@ -237,7 +237,7 @@ class TableFiller:
         return [*first, *sorted(found, key=lambda window: window.chunks[0].index)]
 
     async def _nearest_cell(self, paper: Paper, column: TableColumn) -> TableCell:
-        """Return the paper's sentence that states or is nearest to a column, unjudged; for numbers with a digit."""
+        """Return the paper's sentence that states or is nearest to a column, unjudged; one with a digit for numbers."""
         rule = statement_rule(column)
         if rule and (stated := await asyncio.to_thread(find_statement, self.library, paper.key, rule)):
             span = EvidenceSpan.of(*stated)

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from ..citations.checks.number_parsing import given_numbers
 from ..citations.html_escaping import inert
 from ..documents import Chunk, Paper
-from ..documents.marker_escaping import as_text
+from ..documents.marker_escaping import escape_markers
 from ..documents.paper_names import in_text_name
 from ..documents.plain_text import plain_text
 from ..plurals import counted
@@ -271,4 +271,4 @@ def table_lines(table: GivenTable, evidence: Sequence[Mapping[str, Any]]) -> str
 
 
 def _table_text(text: str) -> str:
-    return as_text(one_line(plain_text(text)).replace("|", "\\|"))
+    return escape_markers(one_line(plain_text(text)).replace("|", "\\|"))

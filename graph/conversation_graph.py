@@ -49,7 +49,7 @@ class PastTurn(Turn):
 
 
 class ConversationInput(TypedDict):
-    """The input of the conversation graph: the next question, or the messages of a chat, of which the last is it.
+    """The input of the conversation graph: the next question, or the messages of a chat that end with the question.
 
     Earlier messages count as turns while the thread has none yet.
     """
@@ -79,7 +79,7 @@ class ConversationOutput(TypedDict):
 class ConversationState(TypedDict, total=False):
     """The state of a conversation, and the question and result of its current turn.
 
-    `messages` are those of a caller that gives messages, with the answers; else empty.
+    `messages` are those that a caller gave, with the answers added; empty for a caller that gives questions.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
@@ -273,4 +273,4 @@ _CONVERSATION: Final = GraphShape(
     {START: "rewrite", "rewrite": "answer", "answer": "remember", "remember": END},
     {"rewrite": rewrite, "answer": answer, "remember": remember},
 )
-build_conversation_graph, conversation_graph = _CONVERSATION.build, _CONVERSATION.compiled
+build_conversation_graph, conversation_graph = _CONVERSATION.build, _CONVERSATION.compile

@@ -97,7 +97,7 @@ class GraphShape:
         return graph
 
     @cache  # noqa: B019  # the shapes live as long as the process
-    def compiled(self) -> Graph:
+    def compile(self) -> Graph:
         """Return the graph compiled without a checkpointer."""
         return self.build().compile(name=self.name)
 
@@ -145,6 +145,6 @@ _RESEARCH: Final = GraphShape(
 )
 
 
-build_section_graph, section_graph = _SECTION.build, _SECTION.compiled
-build_paper_graph, paper_graph = _PAPER.build, _PAPER.compiled
-build_research_graph, research_graph = _RESEARCH.build, _RESEARCH.compiled
+build_section_graph, section_graph = _SECTION.build, _SECTION.compile
+build_paper_graph, paper_graph = _PAPER.build, _PAPER.compile
+build_research_graph, research_graph = _RESEARCH.build, _RESEARCH.compile

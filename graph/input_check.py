@@ -102,7 +102,7 @@ def require_input(given: Mapping[str, Any], schema: type) -> None:
     if _MESSAGES in given and _MESSAGES not in types and "question" in types:
         raise GraphInputError(
             "input: this graph takes no messages.",
-            help="Give the last one as question, or use the conversation graph, which takes messages.",
+            help="Give the last message as question, or use the conversation graph, which takes messages.",
         )
     require_known("input", given, types)
     if not given:

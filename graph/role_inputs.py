@@ -40,7 +40,7 @@ async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]
         sources, gone = sources_for(session.library, evidence)
         banned = session.preferences.banned
         sources = [item for item in sources if item.paper.key not in banned]
-        retracted = session.retracted({source.paper.key: source.paper for source in sources}.values())
+        retracted = session.retracted_papers({source.paper.key: source.paper for source in sources}.values())
         allowed = session.settings.cite_retracted
         how = "and may be cited, as you allow" if allowed else "but not cited (--cite-retracted allows it)"
         said = [f"Retracted paper: {key} was read, {how}. {it.retraction_line()}" for key, it in retracted.items()]
@@ -115,7 +115,7 @@ def is_answerable(state: RunState, session: Session) -> bool:
     if not good or session.settings.cite_retracted:
         return bool(good)
     records = session.library.records()
-    return bool(good - session.retracted(records[key].paper for key in good if key in records).keys())
+    return bool(good - session.retracted_papers(records[key].paper for key in good if key in records).keys())
 
 
 def _of_this_question(state: ResearchState) -> set[str]:

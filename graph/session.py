@@ -155,7 +155,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         self.settings, self._roles, self._contexts = settings, {}, []
         self._budgets = WeakValueDictionary()
 
-    def retracted(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
+    def retracted_papers(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
         """Return the status of each retracted paper among these, by key; blocks."""
         statuses = self.library.metadata.statuses(papers)
         return {key: status for key, status in sorted(statuses.items()) if status.retracted}

@@ -62,8 +62,8 @@ class _Context(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _named(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Raise Citeloom's own errors, which LangGraph passes on."""
+    def _translate_errors(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Raise Citeloom's own errors for wrong fields, which LangGraph passes on."""
         if isinstance(given, dict):
             keys = [str(name) for name in given if str(name).endswith("_api_key")]
             if keys:

@@ -284,7 +284,7 @@ def own_coverage(state: RunState) -> list[NeedCoverage]:
     return coverage([*needs_of(state), *table_needs(state)], evidence, queries)
 
 
-def searched_in_vain(state: RunState) -> list[str] | None:
+def needs_in_vain(state: RunState) -> list[str] | None:
     """Return the needs for which searches found nothing; None if no needs were planned."""
     return [item.need.text for item in own_coverage(state) if item.status == "in vain"] if state.get("needs") else None
 

@@ -62,7 +62,7 @@ async def copy_library(
 def require_no_foreign_papers(source: Library, target: Library) -> None:
     """Raise `CopyError` if the target holds papers that the source does not."""
     if foreign := sorted(target.records().keys() - source.records().keys()):
-        message = f"{target.home.name}: holds papers that {source.home.name} does not: {some(foreign)}."
+        message = f"{target.home.name} holds papers that {source.home.name} does not: {some(foreign)}."
         raise CopyError(message, help="Copy into an empty home.")
 
 
@@ -81,13 +81,13 @@ def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> 
         for key in keys:
             on_paper(key)
     if source.version() != version:
-        raise CopyError(f"{source.home.name}: changed during the copy.", help="Run the same command again.")
+        raise CopyError(f"{source.home.name} changed during the copy.", help="Run the same command again.")
     if differing := [key for key in records if not _is_copied(source, target, key)]:
         papers = f"{counted(len(differing), 'paper')} {'differs' if len(differing) == 1 else 'differ'}"
         message = f"{target.home.name}: {papers} after the copy ({some(differing)})."
         raise CopyError(message, help="Run the same command again.")
     if target.version() != version:
-        message = f"{target.home.name}: has the same papers after the copy, but another version of the library."
+        message = f"{target.home.name} has the same papers after the copy, but another version of the library."
         raise CopyError(message, help="Run the same command again.")
     return CopyReport(len(missing), len(records) - len(missing), target.chunk_count(), version)
 
@@ -140,7 +140,7 @@ async def copy_home(
         checkpoints = await copied.checkpoints(mine, theirs)
         rows = {table.name: await asyncio.to_thread(copied.table, table) for table in HOME_TABLES}
         if await _checkpoint_fingerprints(mine) != checkpoints:
-            raise copied.changed()
+            raise copied.changed_error()
         rows["memory"] = await asyncio.to_thread(copied.memory)
     return papers, rows | {"checkpoints": len(checkpoints)}
 
@@ -183,7 +183,7 @@ class _HomeCopy:
         mine, theirs = self._fingerprints(self._source, table), self._fingerprints(self._target, table)
         if mine != theirs:
             self._require_known(table.name, theirs, mine)
-            raise self.changed()
+            raise self.changed_error()
         return len(theirs)
 
     def memory(self) -> int:
@@ -209,16 +209,16 @@ class _HomeCopy:
                 versions = found.checkpoint["channel_versions"]
                 await theirs.aput(config, found.checkpoint, found.metadata, versions)
         if await _checkpoint_fingerprints(theirs) != wanted:
-            raise self.changed()
+            raise self.changed_error()
         return wanted
 
-    def changed(self) -> CopyError:
-        return CopyError(f"{self._names[0]}: changed during the copy.", help="Run the same command again.")
+    def changed_error(self) -> CopyError:
+        return CopyError(f"{self._names[0]} changed during the copy.", help="Run the same command again.")
 
     def _require_known(self, what: str, theirs: Fingerprints, mine: Fingerprints) -> None:
         if foreign := [key for key in theirs if key not in mine]:
             shown = some(":".join(map(str, key)) for key in foreign)
-            message = f"{self._names[1]}: holds {what} that {self._names[0]} does not: {shown}."
+            message = f"{self._names[1]} holds {what} that {self._names[0]} does not: {shown}."
             raise CopyError(message, help="Copy into an empty home, or only the papers (--papers-only).")
 
     def _fingerprints(self, home: Home, table: TypedTable) -> Fingerprints:

@@ -38,7 +38,7 @@ def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) ->
             known = by_file.get(paper.source) or missing.pop(paper.content_hash, None)
             if known is not None:
                 if known.source != paper.source:
-                    warnings.append(f"{source.path}: is {known.key} under a new name; it keeps its key and metadata.")
+                    warnings.append(f"{source.path} is {known.key} under a new name; it keeps its key and metadata.")
                 edited = known.content_hash != paper.content_hash
                 abstract = (edited and paper.abstract) or known.abstract
                 moved = replace(known, source=paper.source, content_hash=paper.content_hash, abstract=abstract)
@@ -70,7 +70,7 @@ def leave_out_copies(sources: Sources, records: Mapping[str, PaperRecord]) -> So
             kept.append(source)
             continue
         warnings = [line for line in warnings if line not in source.notices]
-        warnings.append(f"{source.path}: is the same paper as {same}, and was not added again.")
+        warnings.append(f"{source.path} is the same paper as {same}, and was not added again.")
     return replace(sources, found=tuple(kept), warnings=tuple(warnings))
 
 
@@ -108,7 +108,7 @@ def attach_notes(sources: Sources) -> Sources:
     owned = {file.resolve() for file in of_paper.values()}
     of_refused = {(Path(item.path).parent.resolve(), Path(item.path).stem) for item in sources.refused}
     warnings = [
-        f"{printable(str(file))}: is a note, but matches no paper in its folder; name it after the paper's key or file."
+        f"{printable(str(file))} is a note, but matches no paper in its folder; name it after the paper's key or file."
         for file in sources.notes
         if file.resolve() not in owned and (file.parent.resolve(), note_stem(file)) not in of_refused
     ]

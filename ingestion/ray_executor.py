@@ -261,7 +261,7 @@ class RayRequest:
         """Raise `InputError` for anything that is not an address."""
         if self.address not in (LOCAL, AUTO) and not _ADDRESS.fullmatch(self.address):
             help_ = "Give host:port, ray://host:port, 'auto' for the cluster of this computer, or nothing to start one."
-            raise InputError(f"{self.address}: is not the address of a Ray cluster.", help=help_)
+            raise InputError(f"{self.address} is not the address of a Ray cluster.", help=help_)
 
 
 @asynccontextmanager

@@ -22,9 +22,9 @@ from ..documents.chunking import CountTokens, chunk_paper
 from ..documents.markdown import ParsedPaper, parse_markdown
 from ..documents.pandoc import FORMATS, as_markdown, most_bytes
 from ..documents.pdf.ocr import PAGE_READINGS, PAGE_SECONDS, Ocr, pages_at_once
-from ..documents.pdf.reader import PdfRefusedError, PdfText, parsed_pdf, pdf_record
+from ..documents.pdf.reader import PdfRefusedError, PdfText, pdf_record, to_parsed_paper
 from ..documents.safe_files import FileRefusedError, read_regular, replace_file, require_regular
-from ..documents.sandbox import CallLimits, SandboxError, raise_if_stopped, sandboxed
+from ..documents.sandbox import CallLimits, SandboxError, raise_if_stopped, run_sandboxed
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 
 MARKDOWN = frozenset({".md", ".markdown"})
@@ -108,13 +108,13 @@ def read_pdf_apart(
             raise PdfRefusedError(read["refused"], read["unread"])
         if kept is not None:
             kept.put(path, read)
-    return parsed_pdf(TypeAdapter(PdfText).validate_python(read))
+    return to_parsed_paper(TypeAdapter(PdfText).validate_python(read))
 
 
 def _read_record(path: Path, ocr: Ocr | None, seconds: float) -> dict[str, Any]:
     """Read the PDF reader's result for a file, which may be a refusal."""
     try:
-        return dict(sandboxed(pdf_record, CallLimits(seconds, _MEMORY), path.resolve(), ocr))
+        return dict(run_sandboxed(pdf_record, CallLimits(seconds, _MEMORY), path.resolve(), ocr))
     except SandboxError as error:
         raise PdfRefusedError(f"was not read: the PDF reader {error}; it may be damaged") from None
 

@@ -206,9 +206,8 @@ def read_sources(
     pdfs = {file: twin for twin, file in twins if _is_pdf(twin)}
     if not files and not documents and not walked.refused:
         where = ", ".join(str(path) for path in paths)
-        raise InputError(
-            f"{where}: holds no papers ({', '.join(reading.ENDINGS)}).", help="Name the folder of your papers."
-        )
+        message = f"{where}: no papers found ({', '.join(reading.ENDINGS)})."
+        raise InputError(message, help="Name the folder of your papers.")
     warnings = [
         f"{twin}: skipped, since {file.name} next to it is the same paper; move one away to choose the other."
         for twin, file in twins

@@ -155,20 +155,20 @@ async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
     except ValueError:
         allowed = False
     if not allowed:
-        raise DownloadError(f"{host}: is not a public https address, so nothing was downloaded.")
+        raise DownloadError(f"{host} is not a public https address, so nothing was downloaded.")
     try:
         async with asyncio.timeout(_DOWNLOAD_TIMEOUT):
             body = await fetch(http, url, {"Accept": "application/pdf"}, _MOST_BYTES)
     except RedirectedError as error:
-        raise DownloadError(f"{host}: redirects {error}, which is not followed.", help=remedy) from error
+        raise DownloadError(f"{host} redirects {error}, which is not followed.", help=remedy) from error
     except Exception as error:
         failure = classify_failure(error)
         if failure is None:
             raise
         reason = one_line(failure.reason) or failure.kind
-        raise DownloadError(f"{host}: sent no file ({reason}).", help=remedy) from error
+        raise DownloadError(f"{host} sent no file ({reason}).", help=remedy) from error
     if _PDF not in body[:_START]:
-        raise DownloadError(f"{host}: sent a file that is not a PDF.", help=remedy)
+        raise DownloadError(f"{host} sent a file that is not a PDF.", help=remedy)
     return body
 
 

@@ -59,7 +59,7 @@ class StoredMetadata:
 
     def as_dict(self) -> dict[str, Any]:
         filled = {
-            item.field: {"value": item.value, "service": item.service, "said_at": moment(item.said_at)}
+            item.field: {"value": item.value, "service": item.service, "said_at": iso_time(item.said_at)}
             for item in self.filled
         }
         differences = [asdict(item) for item in self.differences]
@@ -147,7 +147,7 @@ def differing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> li
     ]
 
 
-def moment(seconds: float) -> str:
+def iso_time(seconds: float) -> str:
     """A time in ISO form, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
@@ -221,7 +221,7 @@ def read_notices(opened: io.TextIOBase | io.TextIOWrapper, name: str) -> Iterato
         rows = csv.DictReader(opened)
         missing = [column for column in _COLUMNS if column not in (rows.fieldnames or ())]
         if missing:
-            raise InputError(f"{name}: is not Retraction Watch's file: it has no column {missing[0]}.", help=_HELP)
+            raise InputError(f"{name} is not Retraction Watch's file: it has no column {missing[0]}.", help=_HELP)
         for row in rows:
             doi = doi_in(row["OriginalPaperDOI"])
             kind = notice_kind(row["RetractionNature"] or "")

@@ -127,7 +127,7 @@ class ChatCaller:
 
         async def ask(request: PaidRequest, _: Sequence[int]) -> list[CallResult]:
             most = Reservation(self._scope.run_id, record, 1, 0, asked.max_tokens or _UNLIMITED_ANSWER)
-            admission = await request.admission(most, asked.written, _TEMPLATE + asked.images() * _IMAGE_TOKENS)
+            admission = await request.admission(most, asked.to_text, _TEMPLATE + asked.images() * _IMAGE_TOKENS)
             try:
                 while not made:
                     with suppress(_RetryInOtherDialect):
@@ -220,7 +220,7 @@ class _Request:
     schema: Mapping[str, Any] | None
     max_tokens: int | None
 
-    def written(self) -> str:
+    def to_text(self) -> str:
         """The request without its images, as text at least as long as the prompt that a server builds from it."""
         dumped = [message.model_dump(include={"type", "content", "tool_calls", "name"}) for message in self.messages]
         for message in dumped:
@@ -234,7 +234,7 @@ class _Request:
 
     def size(self) -> int:
         """Bytes of the request and the server's template: an upper bound on its tokens in any tokenizer."""
-        return _TEMPLATE + len(self.written().encode("utf-8", "replace"))
+        return _TEMPLATE + len(self.to_text().encode("utf-8", "replace"))
 
 
 def _is_image(block: object) -> bool:

@@ -84,7 +84,7 @@ class _DirectedResult:
         return {word for word, weight in self.words.items() if weight >= NAMED}
 
     def compares_as(self, other: _DirectedResult) -> bool:
-        """Whether both may be about one comparison: not both name what the other lacks, and times and doses agree."""
+        """Whether both may be about one comparison: at most one names what the other lacks; times and doses agree."""
         if self.named - other.words.keys() and other.named - self.words.keys():
             return False
         return not (self.conditions and other.conditions) or self.conditions == other.conditions

@@ -235,7 +235,7 @@ class Purpose:
     text: str
     needs: tuple[Need, ...]
 
-    def named(self, ids: Sequence[str]) -> tuple[Need, ...]:
+    def select_needs(self, ids: Sequence[str]) -> tuple[Need, ...]:
         """Return the needs with these ids, in the order of the plan."""
         return tuple(need for need in self.needs if need.id in ids)
 
@@ -403,7 +403,7 @@ class EvidenceReader(Protocol):
 
 
 class Writer(Protocol):
-    """Writes sections and answers from the evidence alone, citing only by marker; by itself it repairs nothing."""
+    """Writes sections and answers from the evidence alone, citing only by marker; repairs only what it is asked to."""
 
     async def write(self, brief: Brief, listener: TextListener | None = None) -> Draft:
         """Write the draft; `listener` receives it while it is written, if the writer streams."""

@@ -163,7 +163,7 @@ class StatementReader(ChunkReader):
 
     async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
         topic, found = topic_of(purpose.needs), list[PassageFinding]()
-        for need in purpose.named(window.needs) or purpose.needs[:1]:
+        for need in purpose.select_needs(window.needs) or purpose.needs[:1]:
             if passages := _sentences_to_compare(need, chunk):
                 texts = [(passage.text, chunk.category) for passage in passages]
                 odds = await self._scores.statements(need, topic, texts)
@@ -176,7 +176,7 @@ class QuestionReader(ChunkReader):
     """Reads for questions: judges a passage by the clause it fits best, then picks its nearest sentence or two."""
 
     async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
-        needs = purpose.named(window.needs) or purpose.needs[:1]
+        needs = purpose.select_needs(window.needs) or purpose.needs[:1]
         if not is_latin(purpose.text):  # the cross-encoder reads English only
             passages = _sentences_to_compare(needs[0], chunk) if self._scores.multilingual else []
             cosines = await self._scores.cosines([needs[0].text], [passage.text for passage in passages])

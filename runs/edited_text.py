@@ -87,7 +87,7 @@ class EditableSection:
             for sentence in self.sentences
         ]
 
-    def marked(self, words: str, place: int, *, sure: bool, count: int = 1) -> tuple[str, list[str]]:
+    def add_markers(self, words: str, place: int, *, sure: bool, count: int = 1) -> tuple[str, list[str]]:
         """Return the user's words with markers, and their sentences if the user typed a citation in them.
 
         The words replace `count` sentences from the index `place`. If that is not `sure`, markers are kept only where
@@ -95,7 +95,7 @@ class EditableSection:
         """
         old = slice(place, place + count) if 0 <= place < len(self.sentences) else slice(0)
         original = " ".join(sentence.text for sentence in self.sentences[old])
-        shown = " ".join(self.shown()[old])
+        shown = " ".join(self.as_shown()[old])
         covered = any(sentence.covered for sentence in self.rendered.sentences[old][-1:])
         known = original if sure or covered else MARKER.sub("", self.record["with_markers"])
         citable = CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
@@ -105,14 +105,14 @@ class EditableSection:
         )
         return marked, [item.text for item in sentences(marked)] if typed else []
 
-    def marked_edit(self, edit: EditedSentence, place: int) -> tuple[str, list[str]]:
-        """As `marked`, for a stored edit; an edit accepted from an update already has its markers."""
+    def mark_edit(self, edit: EditedSentence, place: int) -> tuple[str, list[str]]:
+        """As `add_markers`, for a stored edit; an edit accepted from an update already has its markers."""
         known = str(edit.checked.get("marked", ""))
         if not known:
-            return self.marked(edit.text, place, sure=True)
+            return self.add_markers(edit.text, place, sure=True)
         return known, [item.text for item in sentences(known)] if edit.checked.get("placed", True) else []
 
-    def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
+    def apply(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
         """Apply edits to the section."""
         brought = self.imported
         text = brought.text if brought else self.record["with_markers"]
@@ -122,7 +122,7 @@ class EditableSection:
         done = length = 0
         found = sorted((*self._span(position), position) for position, edit in edits.items() if self._is_later(edit))
         for start, end, position in found:
-            new, own = self.marked_edit(edits[position], position - self.first)
+            new, own = self.mark_edit(edits[position], position - self.first)
             typed += own
             if not new and text.endswith(_BULLET, done, start) and text[end : end + 1] in ("", "\n"):
                 start -= len(_BULLET)
@@ -142,7 +142,7 @@ class EditableSection:
     def current(self, position: int) -> str:
         """Return the current sentence with markers; empty if an import removed it."""
         if (edit := self.edits.get(position)) and self._is_later(edit):
-            return self.marked_edit(edit, position - self.first)[0]
+            return self.mark_edit(edit, position - self.first)[0]
         return self.before_edits(position)
 
     def positions(self, now: EditableSection) -> list[int | None]:
@@ -183,7 +183,7 @@ class EditableSection:
         text, typed = self.record["with_markers"], self.typed
         return render_text(text, sources, style, before=before, verdicts=verdicts, typed=typed)
 
-    def shown(self) -> list[str]:
+    def as_shown(self) -> list[str]:
         """Return the sentences as readers see them, without marks for failed checks."""
         return [self.rendered.text[sentence.start : sentence.end] for sentence in self.rendered.sentences]
 
@@ -191,7 +191,7 @@ class EditableSection:
         """Return each sentence's span in the record's text, which includes marks."""
         text, start = self.record["text"], 0
         places: list[tuple[int, int]] = []
-        for words in self.shown():
+        for words in self.as_shown():
             start, end = _find_span(text, words, start)
             places.append((start, end))
             start = end
@@ -233,7 +233,7 @@ class EditableText:
         sections = [
             section
             if part is section.record
-            else replace(section, record=part, edits={}, imported=None, typed=section.edited(section.edits).typed)
+            else replace(section, record=part, edits={}, imported=None, typed=section.apply(section.edits).typed)
             for section, part in zip(self.sections, parts, strict=True)
         ]
         return replace(self, sections=tuple(sections))
@@ -329,7 +329,7 @@ def edited_record(text: EditableText, session: Session, csl: str | None = None) 
         return original
     edited = [edit for section in text.sections for edit in section.edits.values()]
     evidence = [*original["evidence"], *(item for edit in edited for item in edit.checked.get("evidence", ()))]
-    edits = sum(len(section.edited(section.edits).spans) for section in text.sections)
+    edits = sum(len(section.apply(section.edits).spans) for section in text.sections)
     by_hand = f"{counted(edits, 'sentence')} {'was' if edits == 1 else 'were'} edited by hand."
     notice = f"{original['report']['notice']} {by_hand * bool(edits)}".strip()
     is_paper, is_answer = "sections" in original, "question" in original
@@ -361,7 +361,7 @@ _UNCHANGED: Final = ("thread_id", "usage", "asked", "answered", "outcome", "stee
 
 def _finish_section(section: EditableSection, text: EditableText, library: Library) -> FinishedText:
     sources, lost = sources_for(library, section.evidence)
-    edited = section.edited(section.edits)
+    edited = section.apply(section.edits)
     verdicts = relocate_verdicts(section_verdicts(section), sources)
     tables = edited.text[start:] if section.kind == "answer" and (start := edited.text.find("\n\n| ")) >= 0 else ""
     draft = Draft(edited.text.removesuffix(tables))

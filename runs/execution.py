@@ -95,14 +95,14 @@ async def run_request(
     run = await asyncio.to_thread(begin_run, request, session, register, on_notice)
 
     def refuse(_: str) -> None:
-        raise AnsweredError(f"Run {run.thread_id} was answered already.")
+        raise AnsweredError(f"Run {run.thread_id} was already answered.")
 
     async with home.run_lock(run.thread_id, on_wait=on_notice if answer is None else refuse):
         run = await asyncio.to_thread(register.get, run.thread_id)
         async with home.open_checkpoints() as saver:
             if run.status == "finished" and run.result is not None:
                 if answer is not None:
-                    raise AnsweredError(f"Run {run.thread_id} asks nothing: it is finished.")
+                    raise AnsweredError(f"Run {run.thread_id} is finished and asks nothing.")
                 return await _rerender_finished(run, session, saver)
             with session.run(run.thread_id, fresh=run.fresh):
                 return await _advance(request, run, session, register, saver, on_event, on_notice, answer)
@@ -188,10 +188,10 @@ async def _advance(
 async def validate_answer(given: object, state: Any, run: RunRecord, session: Session) -> PersonAnswer:
     """Validate an answer to the question a run is waiting on; raises `AnswerError` or `AnsweredError`."""
     if not state.interrupts:
-        raise AnsweredError(f"Run {run.thread_id} asks nothing now.")
+        raise AnsweredError(f"Run {run.thread_id} is not asking anything now.")
     asked = state.interrupts[0]
     if isinstance(given, Mapping) and given.get("question") not in (None, "", asked.id):
-        raise AnsweredError(f"Run {run.thread_id} asks something else now: this question was already answered.")
+        raise AnsweredError(f"Run {run.thread_id} is asking something else now: this question was already answered.")
     return await check_answer(state.values, asked.value["citeloom"], given, session)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from typing_extensions import TypedDict
 
-from ..documents.sandbox import CallLimits, SandboxError, sandboxed
+from ..documents.sandbox import CallLimits, SandboxError, run_sandboxed
 from ..errors import InputError
 from ..experiment import (
     SECTION_KINDS,
@@ -76,7 +76,7 @@ def shorten_body(body: bytes) -> tuple[bytes, list[UnusableField]]:
     Unusable fields are left out and returned with their problems. Raises `ExperimentError` if it is not an experiment.
     """
     try:
-        result = sandboxed(shorten_body_here, _LIMITS, body.decode("utf-8", "surrogateescape"))
+        result = run_sandboxed(shorten_body_here, _LIMITS, body.decode("utf-8", "surrogateescape"))
     except SandboxError as error:
         raise ExperimentError(f"experiment: cannot be read ({error}).", help=_HELP) from None
     if "refused" in result:

@@ -28,7 +28,7 @@ from ..citations.export.section_files import section_title
 from ..citations.markers import MARKER, marker_ids, sentences
 from ..documents import Evidence, Paper
 from ..documents.edited_documents import HELD, EditedDocument, read_edited
-from ..documents.marker_escaping import as_written
+from ..documents.marker_escaping import unescape
 from ..documents.paper_names import in_text_name
 from ..documents.plain_text import plain_text
 from ..documents.safe_files import FileRefusedError
@@ -83,14 +83,14 @@ class ImportedSection:
     reverted: list[str] = field(default_factory=list)
     now: dict[str, str] = field(default_factory=dict)
 
-    def shown(self, found: re.Match[str]) -> str:
+    def shown_text(self, found: re.Match[str]) -> str:
         """Return the text that a field showed."""
         return str(self.fields[int(found[1])]["shown"]) if int(found[1]) < len(self.fields) else ""
 
     def release(self, words: str) -> str:
         """Replace placeholders by the text that their fields showed, for citations that are not the run's."""
-        self.unknown += [text for found in HELD.finditer(words) if (text := self.shown(found).strip())]
-        return HELD.sub(self.shown, words)
+        self.unknown += [text for found in HELD.finditer(words) if (text := self.shown_text(found).strip())]
+        return HELD.sub(self.shown_text, words)
 
 
 def import_sections(text: EditableText, document: EditedDocument, file: Path) -> tuple[list[ImportedSection], str]:
@@ -265,19 +265,19 @@ def _import_section(
         typed += own
         edits.setdefault(item.line, []).append((item.start, item.end, marked))
         if kept and _comparable(section.current(section.first + old), section)[0] != item.bare:
-            made.reverted.append(section.shown()[old])
+            made.reverted.append(section.as_shown()[old])
         if olds:
             made.now.setdefault(str(section.first + old), marked)
         state = "moved" if old in moved else "kept" if kept else "edited"
         state = "new" if not olds else "merged" if len(olds) > 1 else "split" if times[old] > 1 else state
-        was = " ".join(section.shown()[place] for place in olds)
+        was = " ".join(section.as_shown()[place] for place in olds)
         keys = {evidence.key for evidence in section.evidence if evidence.id in marker_ids(marked)}
-        now = HELD.sub(made.shown, item.text)
+        now = HELD.sub(made.shown_text, item.text)
         made.sentences.append(
             {"state": state, "section": section.kind, "text": " ".join(now.split()), "was": was, "keys": sorted(keys)}
         )
     used = {old for olds in matches for old in olds}
-    for place, words in enumerate(section.shown()):
+    for place, words in enumerate(section.as_shown()):
         if place not in used:
             made.sentences.append({"state": "gone", "section": section.kind, "text": "", "was": words, "keys": []})
     text = "\n".join(replace_spans(line, edits.get(number, []), made.release) for number, line in enumerate(lines))
@@ -359,7 +359,7 @@ def _mark_sentence(item: _Incoming, old: int, made: ImportedSection, *, same: bo
     words = _NARRATIVE.sub(lambda found: _cite_narrative(found, section), words)
     words = _BRACKET.sub(lambda found: _cite_by_names(found, section), words)
     words = _PREFIXED.sub(lambda found: _cite_prefixed(found, section), words)
-    marked, typed = section.marked(words, old, sure=same)
+    marked, typed = section.add_markers(words, old, sure=same)
     made.unknown += _CITED_KEY.findall(marked)
     return HELD.sub(lambda found: held.get(found[1], ""), marked), typed or ([item.text] if held else [])
 
@@ -424,7 +424,7 @@ def _cite_by_names(found: re.Match[str], section: EditableSection) -> str:
     works = find_author_year_works(found[0])
     named = {word for work in works for word in _WORD.findall(work.shown.casefold())}
     said = {word for word in _WORD.findall(found[0].casefold()) if not word[0].isdigit()}
-    if not said <= named | _LOCATING or found[0] in as_written(section.record["with_markers"]):
+    if not said <= named | _LOCATING or found[0] in unescape(section.record["with_markers"]):
         return found[0]
     papers = [
         Paper(item["key"], item["title"], tuple(item["authors"]), item["year"]) for item in section.record["references"]

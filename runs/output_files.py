@@ -97,7 +97,7 @@ class ResultFiles:
     def names(self) -> list[str]:
         return [f"{self.stem}.{suffix}" for suffix in self.suffixes]
 
-    def named(self, name: str) -> bytes:
+    def render(self, name: str) -> bytes:
         """Render a file by name; raises `UnknownFileError`, and what `content` raises."""
         if name not in self.names():
             raise UnknownFileError(f"This result has no file {name!r}.", help=f"It has {', '.join(self.names())}.")

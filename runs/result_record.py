@@ -94,7 +94,7 @@ class StoredRecord(ResultRecord):
 
 
 def stored(record: Mapping[str, Any]) -> StoredRecord:
-    """Cast the register's plain data to its record type."""
+    """Return the register's plain data as the record that it is; nothing is copied."""
     return cast(StoredRecord, record)
 
 
@@ -174,7 +174,7 @@ def add_status_warnings(record: StoredRecord, session: Session) -> StoredRecord:
     """Update a record with its papers' status, and warnings on unreliable papers and missing edits; blocks."""
     statuses = session.library.metadata.statuses(_papers_of(record, session.library).values())
 
-    def updated(record: Mapping[str, Any]) -> dict[str, Any]:
+    def update(record: Mapping[str, Any]) -> dict[str, Any]:
         warnings = []
         for key in sorted(_cited_keys(record)):
             status = statuses.get(key, PublicationStatus())
@@ -184,7 +184,7 @@ def add_status_warnings(record: StoredRecord, session: Session) -> StoredRecord:
                 warnings.append(f"Cites a paper with an expression of concern: {key}. {status.lines()[-1]}")
         changed = {**record, "warnings": list(dict.fromkeys([*record.get("warnings", ()), *warnings]))}
         if "sections" in record:
-            changed["sections"] = [updated(section) for section in record["sections"]]
+            changed["sections"] = [update(section) for section in record["sections"]]
         if "papers" in (report := record.get("report") or {}):
             shown = {
                 key: {**paper, **statuses.get(key, PublicationStatus()).as_dict()} if paper else paper
@@ -195,7 +195,7 @@ def add_status_warnings(record: StoredRecord, session: Session) -> StoredRecord:
 
     earlier = session.home.runs().find_edited_sibling(record["thread_id"])
     warnings = [line for line in record["warnings"] if _EDITED_INSTEAD not in line]
-    return stored(updated({**record, "warnings": [*([edit_lost_warning(earlier)] if earlier else []), *warnings]}))
+    return stored(update({**record, "warnings": [*([edit_lost_warning(earlier)] if earlier else []), *warnings]}))
 
 
 def _cited_keys(record: Mapping[str, Any]) -> set[str]:

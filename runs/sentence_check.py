@@ -70,12 +70,12 @@ class NotEditedError(NotEditableError):
 
 
 class SentenceChangedError(NotEditableError):
-    """The edited sentence was changed meanwhile; its words are `now` others."""
+    """The edited sentence was changed meanwhile; its words are now `now`."""
 
     def __init__(self, position: int, now: str) -> None:
         said = f"now it is “{now}”" if now else "it was removed"
         super().__init__(
-            f"Sentence {position + 1} was changed meanwhile: {said}.", help="Keep your words all the same, or go back."
+            f"Sentence {position + 1} was changed meanwhile: {said}.", help="Keep your words anyway, or go back."
         )
         self.now = now
 
@@ -135,17 +135,17 @@ class CurrentText:
     sentences: list[TextSentence]
     edited: frozenset[int]
 
-    def shown(self, position: int) -> str:
+    def words_at(self, position: int) -> str:
         """Return the words that replace the run's sentence at a position; empty if it was removed."""
         return " ".join(item["text"] for item in self.sentences if item["position"] == position)
 
-    def marked(self, words: str, position: int) -> dict[str, Any]:
+    def add_markers(self, words: str, position: int) -> dict[str, Any]:
         """Put markers into words for a sentence, as an edit stores them, and tell whether they cite (`placed`)."""
         section = self.text.section_at(position)
         now = self.now.sections[self.text.sections.index(section)]
         places = section.positions(now)
         whose, place = (now, places.index(position)) if position in places else (section, position - section.first)
-        marked, typed = whose.marked(words, place, sure=True, count=max(1, places.count(position)))
+        marked, typed = whose.add_markers(words, place, sure=True, count=max(1, places.count(position)))
         return {"marked": marked, "placed": bool(typed)}
 
 
@@ -182,7 +182,7 @@ Words = list[tuple[str, bool]]  # pieces of text, each with whether it differs
 
 def compare_versions(first: EditableText, second: EditableText) -> Iterator[tuple[int, Words, Words]]:
     """Compare two versions by sentence: its index in the first version (-1 if absent), and its words in both."""
-    one, other = ([inert(words) for part in each.sections for words in part.shown()] for each in (first, second))
+    one, other = ([inert(words) for part in each.sections for words in part.as_shown()] for each in (first, second))
     for _, start, end, begin, stop in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         for place, pair in enumerate(zip_longest(one[start:end], other[begin:stop], fillvalue=""), start):
             old, new = map(str.split, pair)
@@ -223,7 +223,7 @@ def sentence_records(text: EditableText) -> list[TextSentence]:
     """Return all sentences, each with its span in the section, findings, verdict and edit; blocks."""
     found: list[TextSentence] = []
     for section in text.sections:
-        sentences_shown = zip(section.citations(), section.shown(), section.places(), strict=True)
+        sentences_shown = zip(section.citations(), section.as_shown(), section.places(), strict=True)
         for position, (own, words, (start, end)) in enumerate(sentences_shown, section.first):
             edit = section.edits.get(position)
             checked = {name: value for name, value in edit.checked.items() if name not in _INTERNAL} if edit else {}
@@ -270,19 +270,19 @@ async def check_sentence(
     seen = None
     if before is not None:
         current = await in_thread(current_text, text, session)
-        now = current.shown(position)
+        now = current.words_at(position)
         if [*filter(str.isprintable, now)] != [*filter(str.isprintable, before)]:  # pages omit direction marks
             raise SentenceChangedError(position, now)
         if words and _ENDED.search(before) and not _ENDED.search(words):
             words += "."  # else it would merge with the next sentence
-        marked = await asyncio.to_thread(current.marked, words, position)
+        marked = await asyncio.to_thread(current.add_markers, words, position)
         seen = section.edits[position].updated_at if position in section.edits else 0.0
     if not words or not judged:
         removed = {"verdict": "removed", "ok": True} if not words else {}
         blank = cast(CheckedSentence, {**unchecked_record(position), "section": section.kind, **removed})
         return SentenceCheck({**blank, "text": inert(words)}, words, [], marked, seen)
     edits = {**section.edits, position: EditedSentence(position, words, marked, inf)}
-    whole = await asyncio.to_thread(section.edited, edits)
+    whole = await asyncio.to_thread(section.apply, edits)
     sources, lost = await asyncio.to_thread(sources_for, session.library, section.evidence)
     run, (first, last) = text.payer, whole.spans[position]
     spent = await session.usage(run)
@@ -365,7 +365,7 @@ async def rewrite_sentence(run_id: str, position: int, words: str, how: Rewritin
     """
     text = await asyncio.to_thread(load_editable, session.home, run_id)
     current = await in_thread(current_text, text, session)
-    marked = (await asyncio.to_thread(current.marked, _plain(words), position))["marked"]
+    marked = (await asyncio.to_thread(current.add_markers, _plain(words), position))["marked"]
     at = text.sections.index(text.section_at(position))
     section = current.now.sections[at]
     sources, _ = await asyncio.to_thread(sources_for, session.library, section.evidence)
@@ -434,7 +434,7 @@ def keep_edit(home: Home, run_id: str, position: int, words: str, check: Sentenc
     earlier = section.edits.get(position)
     if check.before is not None and check.before != (earlier.updated_at if earlier else 0.0):
         raise SentenceChangedError(
-            position, inert(earlier.text if earlier else section.shown()[position - section.first])
+            position, inert(earlier.text if earlier else section.as_shown()[position - section.first])
         )
     register = home.runs()
     if check.marked and check.marked["marked"] == section.before_edits(position):

@@ -158,7 +158,7 @@ class TexProject:
                 )
         return [(file, region) for file in self.of_kind(".tex") for region in find_regions(file.text, file.name)]
 
-    def named(self, name: str) -> _TextFile:
+    def find_file(self, name: str) -> _TextFile:
         """Return the file with this name, a new one if there is none."""
         return self.files.setdefault(name, _TextFile(name, None, ""))
 
@@ -211,7 +211,7 @@ class TexProject:
             name = f"sections/{'citeloom-' * (f'{base}sections/{section}.tex' in self.files)}{section}"
             self.notices.append(f"{base}{name}.tex is new: put \\input{{{name}}} where it should appear.")
         newline = next((file.newline for file in self.of_kind(".tex")), "\n")
-        return self.named(f"{base}{name}.tex"), Region("", section, "", "", 0, 0, newline)
+        return self.find_file(f"{base}{name}.tex"), Region("", section, "", "", 0, 0, newline)
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ def _grow_bibliography(project: TexProject, source: str, sections: Sequence[TexS
     listed = [name.strip() for found in _BIBLIOGRAPHY.findall(source) for name in found.split(",")]
     named = [f"{base}{name.removesuffix('.bib')}.bib" for name in listed]
     known = [name for name in (*named, *bibs) if name in bibs]
-    file = project.named([*known, *named, f"{base}references.bib"][0])
+    file = project.find_file([*known, *named, f"{base}references.bib"][0])
     if not known and not named:
         project.notices.append(f"{file.name} is new: name it in \\bibliography{{references}}.")
     newline = file.newline

@@ -7,8 +7,6 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
-from importlib import import_module
 from importlib.metadata import version
 from typing import Final
 
@@ -19,11 +17,10 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from ..api.homes import Home
-from ..api.people import has_accounts
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from . import shared_calls
-from .access import MCP, People, needs_of, require_access
+from .access import MCP, People, require_access, required_rights
 from .guard import Guard
 from .mcp_server import McpEndpoint, mcp_over_http
 from .problems import handle_problems
@@ -32,6 +29,7 @@ from .routes import (
     conversation_routes as conversations,
     html,
     paper_routes as papers,
+    people_page,
     run_routes as runs,
     sign_in_page,
     status_routes as status,
@@ -56,9 +54,8 @@ _DESCRIPTION = (
 def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAPI:
     """Create the application for a home; the library is opened on startup and closed on shutdown."""
     answered = CollectorRegistry()
-    people = People(home.accounts()) if has_accounts(home) else None
-    if people is not None:
-        options = replace(options, people=True, token=None)
+    people = People(home.accounts())
+    people.update_in_use()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -84,12 +81,11 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     library = (papers.search_router, status.memory_router, papers.ingest_router)
     for router in (*library, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
-    accounts = [import_module("citeloom.server.routes.people_page").router] if people else []
     pages = [module.pages for module in (conversations, papers, writing, tables, runs, status)]
-    for router in (html.router, sign_in_page.router, *accounts, *pages, chat_completions.router):
+    for router in (html.router, sign_in_page.router, people_page.router, *pages, chat_completions.router):
         app.include_router(router)
     app.router.routes.append(Route(MCP, McpEndpoint()))
-    app.state.needs = needs_of(app)
+    app.state.needs = required_rights(app)
     return app
 
 

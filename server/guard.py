@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..api.people import acting
 from ..errors import CiteloomError
-from .access import MCP, METADATA, OPEN_PATHS, Caller, People, caller, own_address
+from .access import MCP, METADATA, OPEN_PATHS, Caller, People, address_of_path, caller
 from .problems import ProblemResponse, ServerError, error_response, to_problem
 from .run_jobs import connection
 from .server_options import ServerOptions, Tokens, session_cookie
@@ -52,7 +52,7 @@ _HEADERS: Final[Mapping[str, str]] = {
 
 class Guard:
     def __init__(
-        self, app: ASGIApp, options: ServerOptions, tokens: Tokens, people: People | None, registry: CollectorRegistry
+        self, app: ASGIApp, options: ServerOptions, tokens: Tokens, people: People, registry: CollectorRegistry
     ) -> None:
         self._app, self._people, self._options, self._tokens = app, people, options, tokens
         self._answered = Counter("citeloom_requests", "Answered requests.", ("method", "status"), registry=registry)
@@ -75,13 +75,13 @@ class Guard:
                 unknown = "The server is not reached under this host name."
                 raise ServerError(421, unknown, help="Add the name: serve --name NAME.")
             by_token = self._tokens.valid_header(headers.get("authorization"))
-            _require_own_page(scope, headers, by_token=by_token or ("authorization" in headers and bool(self._people)))
+            _require_own_page(scope, headers, by_token=by_token or ("authorization" in headers and self._people.in_use))
             self._require_rate(scope)
-            who = await self._identify(scope, headers, answer) if self._people is not None else None
-            path, cookies = scope["path"], headers.get("cookie")
-            alone = self._people is None and not self._tokens.needed
-            admitted = who is not None or by_token or alone or path in OPEN_PATHS or path.startswith("/static/")
-            if not admitted and self._people is None and (session := session_cookie(cookies)):
+            is_open = scope["path"] in OPEN_PATHS or scope["path"].startswith("/static/")
+            people = self._people.in_use or (not is_open and await asyncio.to_thread(self._people.update_in_use))
+            who = await self._identify(scope, headers, answer) if people else None
+            admitted = is_open or who is not None or (not people and (by_token or not self._tokens.needed))
+            if not admitted and not people and (session := session_cookie(headers.get("cookie"))):
                 state = get_state(Request(scope))  # raises while the register is closed
                 admitted = await asyncio.to_thread(state.accounts.is_session, session, state.tokens.fingerprint)
             if admitted:
@@ -96,15 +96,14 @@ class Guard:
             await error_response(error)(scope, receive, answer)
 
     async def _identify(self, scope: Scope, headers: Headers, answer: _SecureSend) -> Caller | None:
-        """Who sends a request, for whom the server then acts; what it changes is logged."""
-        assert self._people is not None
-        accounts, who = self._people.accounts, await self._people.caller(scope, headers)
+        """Identify who sends a request, act for them from then on, and log requests that may change something."""
+        accounts, who = self._people.accounts, await self._people.identify(scope, headers)
         caller.set(who)
         name = who.person.name if who is not None else ""
         acting.set(name)
 
         async def log(status: int) -> None:
-            if status != 429:  # refused at once: strangers could fill the log; other attempts of theirs are few
+            if status != 429:  # else strangers could fill the log; their other attempts are few
                 await asyncio.to_thread(accounts.log, name, f"{scope['method']} {scope['path']}", str(status))
 
         if scope["method"] not in _SAFE and (who is not None or scope["path"] == SIGN_IN):
@@ -130,8 +129,8 @@ class Guard:
             return RedirectResponse(f"{SIGN_IN}?next={quote(scope['path'])}", 303)
         wrong = "This token is unknown, was revoked or has expired." if "authorization" in headers else ""
         error = ServerError(401, wrong or "A token is needed.", help="Send one as 'Authorization: Bearer TOKEN'.")
-        place = own_address(Request(scope), METADATA + MCP)
-        how = f'Bearer resource_metadata="{place}"' if self._people is not None else "Bearer"
+        place = address_of_path(Request(scope), METADATA + MCP)
+        how = f'Bearer resource_metadata="{place}"' if self._people.in_use else "Bearer"
         return ProblemResponse(to_problem(error), {"WWW-Authenticate": how})
 
     def _limit_body(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
@@ -146,7 +145,7 @@ class Guard:
             raise too_large
         received = 0
 
-        async def counted() -> Message:
+        async def receive_limited() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
@@ -154,7 +153,7 @@ class Guard:
                 raise too_large
             return message
 
-        return counted
+        return receive_limited
 
 
 class _SecureSend:

@@ -1,7 +1,7 @@
-"""A group's own sign-in (OpenID Connect: authorization code with PKCE), whose access tokens agents may use for MCP.
+"""Sign-in at a group's identity provider (OpenID Connect: code flow with PKCE), whose access tokens MCP accepts.
 
-Nothing is kept here until a browser comes back from the provider: state, nonce and verifier are in a signed cookie, so
-that any server of a library finishes what another began.
+The server stores nothing until a browser returns from the provider: state, nonce and verifier are in a signed cookie,
+so any server of a library can finish a sign-in that another began.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ from ..api.messages import describe_invalid
 from ..api.people import ISSUER, RIGHTS, Role
 from ..errors import ConfigurationError
 from .problems import ServerError
-from .server_options import token_from_environment
+from .server_options import SIGN_IN_LASTS, token_from_environment
 
-SIGN_IN_LASTS: Final = 600  # seconds until the return
 _CLIENT, _SECRET, _ROLES = (f"CITELOOM_OIDC_{name}" for name in ("CLIENT_ID", "CLIENT_SECRET", "ROLES"))
 _Rule = Annotated[str, Field(pattern=r"^([^\s:@]*@[^\s:@]+|\S+:[^:]+)$")]  # an address, a domain, or a claim's value
 _EXAMPLE: Final = '{"owner": ["ada@example.org"], "writer": ["@example.org"], "reader": ["groups:students"]}'
 Arrival = tuple[str, str, Role | None, dict[str, str]]
 _ALGORITHMS: Final = ("RS256", "PS256", "ES256", "EdDSA")  # never a shared secret
-_TIMEOUT: Final = 10  # seconds of a request to the provider
+_TIMEOUT: Final = 10  # seconds for a request to the provider
 
 
 class IdentityProvider:
-    """The provider that the environment names; all calls block. Raises `ConfigurationError` for wrong settings."""
+    """The identity provider set in the environment; all calls block. Raises `ConfigurationError` for wrong settings."""
 
     def __init__(self) -> None:
         self.issuer, self._client = (os.environ.get(name, "").strip() for name in (ISSUER, _CLIENT))
@@ -55,7 +54,7 @@ class IdentityProvider:
             raise ConfigurationError(wrong, help=f"It holds addresses, domains and claims: {_EXAMPLE}") from error
 
     def begin(self, callback: str, about: Mapping[str, str]) -> tuple[str, str]:
-        """Where a browser signs in, and the cookie with which it comes back to `callback`; `about` comes back too."""
+        """Return where a browser signs in, and a cookie for its return to `callback`; `finish` gives `about` back."""
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         checked = {"state": state, "nonce": nonce}
@@ -66,17 +65,17 @@ class IdentityProvider:
         return str(place), jwt.encode(kept, self._signing, "HS256")
 
     def finish(self, cookie: str, answer: Mapping[str, str], callback: str) -> Arrival:
-        """Who came back with this cookie and answer: for good, by name, by the rules; and what it was about."""
+        """Verify a browser's return; gives a permanent id, a name, the role by the rules, and `about` from `begin`."""
         try:
             begun = jwt.decode(cookie, self._signing, ["HS256"], options={"require": ["exp"]})
         except jwt.InvalidTokenError:
-            begun = {}  # refused next
+            begun = {}  # refused below
         if begun.get("state") != answer.get("state", "") or answer.get("iss", self.issuer) != self.issuer:
             message = f"This sign-in was not begun in this browser, or lasted more than {SIGN_IN_LASTS // 60} minutes."
             raise ServerError(403, message, help="Sign in again.")
         if "code" not in answer:
             message = f"The group's sign-in refused: {answer.get('error', 'it does not say why')[:80]}."
-            raise ServerError(403, message, help="Ask who runs it.")
+            raise ServerError(403, message, help="Ask whoever runs the sign-in.")
         given = {"code": answer["code"], "code_verifier": begun["verifier"], "redirect_uri": callback}
         given["grant_type"] = "authorization_code"
         client = (quote_plus(self._client), quote_plus(self._secret))
@@ -90,10 +89,10 @@ class IdentityProvider:
         return f"{self.issuer} {claims['sub']}", name, self._role(claims), begun
 
     def holder(self, token: str, resource: str) -> tuple[str, str]:
-        """Whose access token this is, and its scopes; empty unless the provider issued it for this resource."""
+        """Return the subject and scopes of an access token; empty unless the provider issued it for this resource."""
         try:
             claims = self._verified(token, resource)
-        except ServerError:  # also of a provider that is gone: the guard asks for a token, as for any other
+        except ServerError:  # also if the provider is down: the guard then asks for a token
             return "", ""
         return f"{self.issuer} {claims['sub']}", f"read {claims.get('scope', '')}"
 
@@ -117,7 +116,7 @@ class IdentityProvider:
             claims = jwt.decode(token, key, _ALGORITHMS, needed, audience=audience, issuer=self.issuer, leeway=60)
             if nonce and (claims.get("nonce") != nonce or claims.get("azp", audience) != audience):
                 raise jwt.InvalidTokenError("it belongs to another sign-in")
-        except (jwt.PyJWTError, ValueError) as error:  # the second if its keys are no JSON
+        except (jwt.PyJWTError, ValueError) as error:  # ValueError: the keys are not JSON
             message = f"The answer of the group's sign-in is not valid: {str(error)[:200]}."
             help = f"Sign in again; else check {_CLIENT} and the clock of this server."
             raise ServerError(403, message, help=help) from error
@@ -125,7 +124,7 @@ class IdentityProvider:
 
     @cached_property
     def _keys(self) -> jwt.PyJWKClient:
-        """The provider's keys, asked for again every five minutes, and at most twice a minute for an unknown one."""
+        """The provider's keys, fetched again every five minutes, and at most twice a minute for an unknown key."""
         return jwt.PyJWKClient(str(self._metadata["jwks_uri"]), timeout=_TIMEOUT, cooldown_duration=30)
 
     @cached_property

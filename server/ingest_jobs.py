@@ -87,7 +87,7 @@ class IngestJobs:
 
     @asynccontextmanager
     async def receive(self, upload_id: str, size: int) -> AsyncIterator[None]:
-        """Keep an upload's files until its job starts; deletes them if none does. Raises as `reserve`."""
+        """Keep an upload's files until its job starts, or delete them if no job does; raises what `reserve` raises."""
         try:
             async with self.reserve(upload_id, size):
                 yield
@@ -99,7 +99,7 @@ class IngestJobs:
             raise
 
     async def tidy(self, *, ended: Iterable[str] = (), changed: Iterable[str] = ()) -> None:
-        """Delete files of no paper, in idle and `changed` uploads and those `ended`, but of no unfinished job."""
+        """Delete files that belong to no paper and no unfinished job, from idle, `changed` and `ended` uploads."""
         # In this order, so that uploads received or registered meanwhile are in one of these sets.
         idle = {*await asyncio.to_thread(self.uploads.idle), *changed}
         received = set(self._received)
@@ -196,7 +196,7 @@ def require_services(session: Session) -> None:
     if not session.settings.metadata_services:
         raise ServerError(
             409,
-            "This server asks no metadata services.",
+            "This server uses no metadata services.",
             help="Its operator can name some in CITELOOM_METADATA_SERVICES.",
         )
 

@@ -141,7 +141,7 @@ def active_record(jobs: Mapping[str, JobEntry], job_id: str) -> JobRecord | None
 
 @dataclass(eq=False)
 class Job:
-    """A job of this server, or of another one, whose events are then copied here."""
+    """A job of this server, or of another server whose events are copied here."""
 
     order: JobOrder
     log: EventLog
@@ -152,7 +152,7 @@ class Job:
     registered: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     refused: Exception | None = None  # the error of a job that could not be registered
     followed: bool = False  # another server works on it
-    changed: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # there
+    changed: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set if another server changed the job
 
     @property
     def id(self) -> str:
@@ -209,8 +209,8 @@ class EventPublisher:
     def notify(self) -> None:
         self._filled.set()
 
-    async def last(self, job_id: str) -> Callable[[], serving.EventBatch]:
-        """Stop storing a job's events; the returned function gives the unstored ones, including later ones."""
+    async def detach(self, job_id: str) -> Callable[[], serving.EventBatch]:
+        """Stop storing a job's events; the returned function gives the events not stored yet, including later ones."""
         async with self._writing:
             log, place = self._logs.pop(job_id, EventLog("")), self._stored.pop(job_id, 0)
         return lambda: serving.EventBatch(job_id, log.epoch, place, log.since(place))

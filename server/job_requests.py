@@ -35,7 +35,7 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",
-        description="Any unique text: the same request with the same key joins its work instead of beginning it again.",
+        description="Any unique text: repeating a request with the same key joins the work that it started.",
     ),
 ]
 Find = Callable[[serving.JobOrder], Awaitable[Job | None]]
@@ -50,10 +50,10 @@ class JobRequest:
     key: str | None
 
     async def answer(self, content: Any, start: Start, place: Place = "runs") -> Response:
-        """The job that `start` starts, or that the same request started earlier with the same key.
+        """Respond with the job that `start` starts, or that the same request started earlier with the same key.
 
-        It is sent as events (`Accept: text/event-stream`), as 202 (`Prefer: respond-async`, and an ingest always), or
-        as its result at the end. It continues if the client disconnects.
+        The response is a stream of events (`Accept: text/event-stream`), a 202 (`Prefer: respond-async`, and always for
+        an ingest), or the result at the end. The job continues if the client disconnects.
         """
         known = self.state.ingests if place == "ingests" else self.state.runs
         job = await self._get_or_start(content, known.find, start)
@@ -70,7 +70,7 @@ class JobRequest:
         return ProblemResponse(job.why_no_result(), {"Content-Location": location})
 
     async def _get_or_start(self, content: Any, find: Find, start: Start) -> Job:
-        """The job this key started earlier, if `find` still knows its stored order; else that of `start`.
+        """Return the job that this key started earlier if `find` still knows its stored order, else the job of `start`.
 
         Raises `ServerError` with status 422 if the key belongs to another request, and 409 while the first request with
         the key is being started.

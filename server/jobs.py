@@ -51,11 +51,11 @@ class Jobs:
         self._publisher = EventPublisher(register)
         self._closing = False
 
-    def here(self, job_id: str) -> Job | None:
+    def find_here(self, job_id: str) -> Job | None:
         return self._jobs.get(job_id)
 
     def wake(self, job_id: str) -> None:
-        """Look at once for what another server did of a job."""
+        """Check at once what another server did to a job."""
         if job_id in self._jobs:
             self._jobs[job_id].changed.set()
 
@@ -230,7 +230,7 @@ class Jobs:
                 again = job.registered.is_set() and self._register.shared and lost_connection(error)
                 if not again or attempt == _ATTEMPTS or not await wait_for_database(self._register):
                     raise
-                await self._publisher.last(job.id)
+                await self._publisher.detach(job.id)
                 _log.warning("Job %s lost the database and is resumed.", job.id)
             else:
                 return
@@ -251,7 +251,7 @@ class Jobs:
         final: list[Mapping[str, Any]] = []
 
         def emit(name: str, data: Mapping[str, Any]) -> None:
-            if name == "done":  # sent last: its readers may ask again at once
+            if name == "done":  # sent last, since readers may ask again at once
                 final.append(data)
             else:
                 job.log.append(name, data)
@@ -279,7 +279,7 @@ class Jobs:
     async def _register_end(self, job: Job, last: tuple[str, str]) -> None:
         batch = EventBatch(job.id, job.log.epoch, len(job.log), [last])
         if self._register.shared and job.registered.is_set():
-            rest = (await self._publisher.last(job.id))()
+            rest = (await self._publisher.detach(job.id))()
             batch = EventBatch(job.id, rest.epoch, rest.first, [*rest.events, last])
         await asyncio.to_thread(self._register.end, job.id, job.state, batch)
 
@@ -288,7 +288,7 @@ class Jobs:
         self._jobs.move_to_end(job.id)
         ended = [item for item in self._jobs.values() if not item.active]
         text = sum(item.log.size for item in ended)
-        for place, item in enumerate(ended):  # drops the oldest; the registers still know how they ended
+        for place, item in enumerate(ended):  # drops the oldest jobs; the register still knows how they ended
             if len(ended) - place <= _LATEST and text <= _MOST_TEXT:
                 return
             text -= item.log.size
@@ -301,7 +301,7 @@ def _visible(order: JobOrder) -> bool:
 
 @dataclass(slots=True)
 class JobRecovery:
-    """Starts jobs of servers that are gone by `resume`, stops jobs for others, and sets `lost` on an eviction."""
+    """Resumes jobs of dead servers with `resume`, stops jobs for other servers, and sets `lost` on an eviction."""
 
     jobs: Jobs
     register: ServerJobs
@@ -313,7 +313,7 @@ class JobRecovery:
     def listener(self, loop: asyncio.AbstractEventLoop) -> Listener:
         """Callbacks for notifications from other servers."""
 
-        def soon(work: Callable[..., object], *given: object) -> None:
+        def call_soon(work: Callable[..., object], *given: object) -> None:
             loop.call_soon_threadsafe(work, *given)
 
         def claim() -> None:
@@ -321,10 +321,10 @@ class JobRecovery:
                 self._begin(self.claim_orphaned())
 
         return Listener(
-            changed=lambda job_id: soon(self.jobs.wake, job_id),
-            stop=lambda jobs: soon(lambda: self._begin(self._stop(jobs))),
-            orphans=lambda: soon(claim),
-            lost=lambda: soon(self.lost.set),
+            changed=lambda job_id: call_soon(self.jobs.wake, job_id),
+            stop=lambda jobs: call_soon(lambda: self._begin(self._stop(jobs))),
+            orphans=lambda: call_soon(claim),
+            lost=lambda: call_soon(self.lost.set),
         )
 
     async def claim_orphaned(self) -> None:
@@ -351,13 +351,13 @@ class JobRecovery:
 
     async def _stop(self, jobs: Sequence[str]) -> None:
         for job_id in jobs:
-            if (job := self.jobs.here(job_id)) is not None and not job.followed:
+            if (job := self.jobs.find_here(job_id)) is not None and not job.followed:
                 await self.jobs.stop(job_id)
 
     async def _resume(self, order: JobOrder) -> None:
         try:
             await self.resume(order)
-        except Exception as error:  # noqa: BLE001 - one that cannot be resumed must not keep the server from starting
+        except Exception as error:  # noqa: BLE001 - a job that cannot be resumed must not keep the server from starting
             if lost_lease(error):
                 return  # another server continues
             _log.warning("%s is not resumed: %s", order.id, error, exc_info=not isinstance(error, CiteloomError))

@@ -1,7 +1,6 @@
-"""Our HTTP API and MCP inside the LangGraph server, and who may use that server (`http`, `auth` and `store` in
-langgraph.json).
+"""Our HTTP API and MCP inside the LangGraph server, and access to it (`http`, `auth` and `store` in langgraph.json).
 
-The paths are those of `serve`; its pages are not there, since the LangGraph server has paths of the same names.
+The paths are the same as with `serve`. Its pages are missing, since the LangGraph server uses some of their paths.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ auth = Auth()
 
 @auth.authenticate
 async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None) -> Auth.types.MinimalUserDict:
-    """Ask for a person's token if there are accounts, else for that of `serve` if one is set; else admit this machine,
-    its pages, and LangGraph's Studio."""
-    # agent-chat-ui and the SDK send a key of their own header, which LangSmith's servers ask for.
+    """Require a person's token if there are accounts, else the server's token if one is set; else admit only programs
+    and pages of this machine, and LangGraph's Studio."""
+    # agent-chat-ui and the SDK send the token as `x-api-key`, the header that LangSmith's servers ask for.
     given = authorization or f"Bearer {headers.get(b'x-api-key', b'').decode('latin-1')}"
     try:
         home = await asyncio.to_thread(lambda: homes.configured_home(load_settings()))
         if await asyncio.to_thread(people.has_accounts, home):
             token = given.partition(" ")[2].strip()
             if (found := await asyncio.to_thread(home.accounts().holder, "token", token)) is None:
-                raise Auth.exceptions.HTTPException(401, "A token of yours is needed, made under Settings, People.")
+                raise Auth.exceptions.HTTPException(401, "Your own token is needed; create one under Settings, People.")
             return {"identity": found[0].name, "permissions": [people.PERSON, *sorted(Caller(*found).rights)]}
     except CiteloomError as error:
         raise Auth.exceptions.HTTPException(403, f"The accounts cannot be read: {error.message}") from error
@@ -65,7 +64,7 @@ async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None
 
 @auth.on
 async def keep_apart(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """Threads, runs and assistants are those of the person who made them, where there are accounts."""
+    """Restrict threads, runs and assistants to the person who created them, if there are accounts."""
     owner = {"owner": ctx.user.identity}
     if people.PERSON not in ctx.permissions:
         return True
@@ -82,7 +81,7 @@ async def keep_apart(ctx: Auth.types.AuthContext, value: Any) -> Any:
 
 
 def store() -> HomeStore:
-    """The store of the configured home, which holds the author's memory; it is opened with the first operation."""
+    """Return the configured home's store, which holds the author's memory; opened on first use."""
     return HomeStore(lambda: _existing_home(load_settings()))
 
 
@@ -93,7 +92,7 @@ def _existing_home(settings: Settings) -> homes.Home:
 
 
 class _Api:
-    """The API as an ASGI application that is created on startup; answers 503 where it cannot be."""
+    """The API as an ASGI application, created on startup; answers 503 if that fails."""
 
     def __init__(self) -> None:
         self._app: ASGIApp | None = None
@@ -101,7 +100,7 @@ class _Api:
 
     @asynccontextmanager
     async def open(self, _: Starlette) -> AsyncIterator[None]:
-        """Serve the configured library for the block; without one the graphs still name what is missing."""
+        """Serve the configured library for the block; without a library, the graphs still name what is missing."""
         async with AsyncExitStack() as stack:
             try:
                 settings = await asyncio.to_thread(load_settings)

@@ -93,7 +93,7 @@ class LibraryTools:
         return await self._steered(await self._runs.answer_run(run_id, given), context)
 
     async def _steered(self, job: Job, context: Context[Any, Any]) -> _Answer:
-        """The result of a run; what it asks is put to the user if the client can, else the error says how to answer."""
+        """Return a run's result, asking the user its questions; an error says how to answer if the client cannot."""
         while True:
             try:
                 return _as_result(await _follow(job, context))
@@ -137,7 +137,7 @@ class LibraryTools:
     async def search(
         self, query: Annotated[str, Field(min_length=1, max_length=2000, description="What the passages should say.")]
     ) -> str:
-        """Find passages of the user's papers; read one with fetch. search_evidence gives their words at once, with
+        """Find passages of the user's papers; read one with fetch. search_evidence returns their words at once, with
         more options."""
         found = (await search_evidence(self._session, query))["passages"]
         results = []
@@ -149,9 +149,9 @@ class LibraryTools:
         return json.dumps({"results": results}, ensure_ascii=False)
 
     async def fetch(
-        self, id: Annotated[str, Field(min_length=1, max_length=500, description="Of a result, or a citation key.")]
+        self, id: Annotated[str, Field(min_length=1, max_length=500, description="Id of a result, or a citation key.")]
     ) -> str:
-        """Read a passage that search gave, with its neighbours, or a whole paper by its citation key."""
+        """Read a passage that search returned, with its neighbours, or a whole paper by its citation key."""
         try:
             found = await library_search.apassage_window(self._session, id, _NEIGHBOURS)
             key, text = found["key"], "\n\n".join(item["text"] for item in found["passages"])
@@ -164,7 +164,7 @@ class LibraryTools:
 
 
 def _address(paper: Paper) -> str:
-    """Where a reader finds the paper: its DOI or link, else its resource here."""
+    """Return where a reader finds the paper: its DOI or link, else its resource here."""
     doi = f"https://doi.org/{quote(paper.doi, safe='/')}" if paper.doi else ""
     return doi or paper.url or f"{_PAPERS}{quote(paper.key, safe='')}"
 
@@ -172,7 +172,7 @@ def _address(paper: Paper) -> str:
 async def _elicit(
     asked: WaitingQuestion, context: Context[Any, Any]
 ) -> mcp_types.ElicitResult | mcp_types.InputRequiredResult:
-    """What the user says to a run's question; newer clients are asked to send it with the same call."""
+    """Ask the user a run's question; clients without a back channel are told to repeat the call with the answer."""
     shown = {
         field["name"]: {"type": "string", "description": field["label"], "default": field["value"]}
         for field in asked["fields"]
@@ -188,7 +188,7 @@ async def _elicit(
 
 
 def _as_result(record: Mapping[str, Any]) -> mcp_types.CallToolResult:
-    """An answer with its sources, or the text of a section."""
+    """Convert a result to an answer with its sources, or to the text of a section."""
     if "question" not in record:
         return mcp_types.CallToolResult(content=[mcp_types.TextContent(text=str(record["text"]))])
     answer, text = dict(conversation.short_answer(record)), conversation.answer_with_sources(record)
@@ -196,7 +196,7 @@ def _as_result(record: Mapping[str, Any]) -> mcp_types.CallToolResult:
 
 
 async def _follow(job: Job, context: Context[Any, Any]) -> Mapping[str, Any]:
-    """The result of a job, after its steps as progress; raises its problem as `ServerError`."""
+    """Report a job's steps as progress and return its result; raises its problem as `ServerError`."""
     steps = 0
     async for event in job.log.read():
         if event.name == "stage":
@@ -232,7 +232,7 @@ def mcp_server(session: serving.Session, runs: RunJobs) -> MCPServer[Any]:
         title="Paper",
         description="The text of a paper by its citation key.",
         mime_type=_MARKDOWN,
-        security=ResourceSecurity(exempt_params={"key"}),  # keys are not files
+        security=ResourceSecurity(exempt_params={"key"}),  # keys are not paths, so slashes are fine
     )
     async def paper(key: str) -> str:
         try:
@@ -390,7 +390,7 @@ class McpSessions:
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = (scope.get("client") or ("unknown",))[0]
         place = f"opening {secrets.token_hex(16)}"
-        self._sessions[place] = _McpSession(client, calls=1)  # at work, so that no other makes it end
+        self._sessions[place] = _McpSession(client, calls=1)  # counts as busy, so that it is not ended for another
 
         async def note_session(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] < 400:
@@ -434,7 +434,7 @@ class McpSessions:
 async def mcp_over_http(
     session: Session, runs: RunJobs, options: ServerOptions, *, stateless: bool = False
 ) -> AsyncIterator[McpSessions]:
-    """Serve MCP sessions for the block; a `stateless` server keeps none: the next request may reach another."""
+    """Serve MCP sessions for the block; if `stateless`, none are kept, as the next request may reach another server."""
     server = mcp_server(session, runs)
     server.streamable_http_app(  # creates the manager; its app is unused, since ours has guard and routes
         stateless_http=stateless,
@@ -453,7 +453,7 @@ class McpEndpoint:
             raise ServerError(503, "The server is rejoining the others.", help="Ask again in a moment.", retry_after=2)
         if (who := caller.get()) is not None:
             who.require("read", "MCP")
-            # The package answers requests of others to a session as if there were none.
+            # The package answers a request to another caller's session as if there were no such session.
             client = f"{who.person.name} {' '.join(sorted(who.rights))}"
             scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=client, scopes=[]))
         await sessions.handle_request(scope, receive, send)

@@ -112,8 +112,8 @@ def client_help(error: CiteloomError) -> str:
 
 
 def to_problem(error: BaseException) -> Problem:
-    """The body for an error; reveals no details of unexpected ones."""
-    if isinstance(error, sqlite3.OperationalError):  # any other means damaged data, and says so
+    """Return the response body for an error; reveals no details of unexpected errors."""
+    if isinstance(error, sqlite3.OperationalError):  # other SQLite errors mean damaged data
         return problem(503, f"A file of the home is busy or cannot be written ({error}).", help="Try again later.")
     if not isinstance(error, CiteloomError):
         return problem(500, "Unexpected error in the server; its log has the details.")

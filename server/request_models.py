@@ -20,7 +20,7 @@ Year = Annotated[
     BeforeValidator(lambda given: None if given == "" else given),  # a form's empty field
     Query(description="Year of publication."),
 ]
-Words = Annotated[str, Query(max_length=200, description="Words that all have to be there, in any case.")]
+Words = Annotated[str, Query(max_length=200, description="Words that must all occur, ignoring case.")]
 
 _UPLOADED_PLOTS = "Id of the uploaded images that its plots name."
 
@@ -58,7 +58,7 @@ class ResearchBody(run_options.QuestionOptions, run_options.SteeredOptions, _Str
 
 
 class TurnOptions(run_options.ModelOption, run_options.TextOptions, _Strict):
-    """What a question of a conversation may set for its answer alone; the model is one of `GET /models`."""
+    """What a question of a conversation may set for its own answer only; `GET /models` lists the models."""
 
     cite_style: CitationStyle | None = run_options.option("How it cites; numeric if the settings do not say.")
 
@@ -81,9 +81,9 @@ class ImproveBody(TurnOptions):
 
 
 class LabelBody(_Body):
-    """What a conversation is called, and whether it is archived; what is not given stays."""
+    """A conversation's name, and whether it is archived; omitted fields stay as they are."""
 
-    name: str | None = Field(None, max_length=200, description="Empty for its first question again.")
+    name: str | None = Field(None, max_length=200, description="Empty restores the first question as the name.")
     archived: bool | None = None
 
 
@@ -91,7 +91,7 @@ class ReadersBody(_Body):
     """Who may read a conversation besides its owner."""
 
     readers: list[Annotated[str, Field(max_length=40)]] = Field(
-        max_length=200, description="Names of accounts, or `*` for everybody here."
+        max_length=200, description="Names of accounts, or `*` for everybody on this server."
     )
 
 
@@ -116,7 +116,7 @@ class TableBody(run_options.TableOptions, run_options.BudgetOptions, _Strict):
 
 
 class CellBody(_Strict):
-    """A value of the user's own for a cell of an evidence table."""
+    """The user's own value for a cell of an evidence table."""
 
     key: str = run_options.required("Citation key of the paper.", min_length=1, max_length=500)
     column: str = run_options.required("Name of the column.", min_length=1, max_length=200)
@@ -144,14 +144,14 @@ class SentenceBody(run_options.RunLimits, _Strict):
 
 
 class RewriteBody(run_options.RunLimits, _Strict):
-    """A sentence of a finished run to be said otherwise."""
+    """A sentence of a finished run to reword."""
 
     text: str = run_options.required("The sentence as it stands in the user's version.", min_length=1, max_length=4000)
     how: run_texts.Rewriting = run_options.required("Shorter, more careful, or resting on another source.")
 
 
 class CheckBody(_Body):
-    """A text of the user's own to check against the library."""
+    """The user's own text to check against the library."""
 
     text: str = Field(min_length=1, max_length=2_000_000, description="The text.")
     format: Literal["md", "tex", "typ"] = Field("md", description="Markdown, LaTeX or Typst.")
@@ -184,7 +184,7 @@ class IdentifierBody(_Body):
     identifiers: list[Annotated[str, Field(min_length=1, max_length=300)]] = Field(
         min_length=1, max_length=100, description="DOIs or arXiv ids, bare or as links."
     )
-    download: bool = Field(False, description="Get the free PDF where a service names one.")
+    download: bool = Field(False, description="Fetch the free PDF if a service names one.")
     anyway: bool = Field(False, description="Also add a paper whose title and authors are in the library already.")
 
 

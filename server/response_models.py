@@ -152,7 +152,7 @@ class KeptSentence(run_texts.CheckedSentence):
 
 
 class RewrittenSentence(TypedDict):
-    """Other words for a sentence, which are not kept."""
+    """A new wording of a sentence, which is not stored."""
 
     text: str
 

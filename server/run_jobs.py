@@ -38,7 +38,7 @@ class RunJobs:
         return await self.orders.find(lambda: self.session.home.runs().get(run_id), run_deleted(run_id))
 
     async def find_text(self, text_id: str) -> RunRecord:
-        """As `find_run`, also of an answer `CONVERSATION.NUMBER`."""
+        """Find a run, or an answer by `CONVERSATION.NUMBER`; raises what `find_run` raises."""
         return await self.orders.find(lambda: find_text(self.session.home, text_id), run_deleted(text_id))
 
     async def find_conversation(self, thread_id: str) -> stored_runs.ConversationEntry:
@@ -46,7 +46,7 @@ class RunJobs:
         return await self.orders.find(lambda: home.conversations().get(thread_id), deleted)
 
     async def find_turn(self, thread_id: str, number: int) -> tuple[str, stored_runs.KeptTurn]:
-        """A finished turn and the id of its conversation; raises `ServerError` if there is none with this number."""
+        """Find a finished turn and the id of its conversation; raises `ServerError` if no turn has this number."""
         entry = await asyncio.to_thread(lambda: self.session.home.conversations().get(thread_id))
         turn = await asyncio.to_thread(stored_runs.find_turn, self.session.home, entry.thread_id, number)
         if turn is None:
@@ -54,9 +54,9 @@ class RunJobs:
         return entry.thread_id, turn
 
     @asynccontextmanager
-    async def order_on(self, run: RunRecord) -> AsyncIterator[None]:
+    async def lock_run(self, run: RunRecord) -> AsyncIterator[None]:
         """Lock a run or answer while changing it; raises `ServerError` with status 409 if it was deleted meanwhile."""
-        async with self.orders.on(run_deleted(run.thread_id)):
+        async with self.orders.lock(run_deleted(run.thread_id)):
             if not await asyncio.to_thread(self._is_registered, run.thread_id):
                 raise _unknown_run(run.thread_id)
             yield
@@ -66,7 +66,7 @@ class RunJobs:
         run = await self.find_run(run_id)
         if run.thread_id != run_id:
             raise _unknown_run(run_id)
-        async with self.order_on(run):
+        async with self.lock_run(run):
             await self.jobs.require_idle(run_id)
             await delete_run(self.session.home, run_id)
             await self.orders.end(run_deleted(run_id))
@@ -77,7 +77,7 @@ class RunJobs:
         entry = await self.find_conversation(thread_id)
         if entry.thread_id != thread_id:
             raise _unknown_conversation(thread_id)
-        async with self.orders.on(conversation_deleted(thread_id)):
+        async with self.orders.lock(conversation_deleted(thread_id)):
             await self.jobs.require_idle(thread_id)
             await delete_conversation(self.session.home, thread_id)
             await self.orders.end(conversation_deleted(thread_id))
@@ -90,12 +90,12 @@ class RunJobs:
             run = await running.begin_run(request, session)
             order = serving.JobOrder(run.thread_id, "run", {"limits": limits.changes()})
             work = partial(_run, replace(request, thread_id=run.thread_id), session)
-            async with self.orders.on(run_deleted(run.thread_id)):
+            async with self.orders.lock(run_deleted(run.thread_id)):
                 if await asyncio.to_thread(self._is_registered, run.thread_id):  # otherwise it was deleted meanwhile
                     return await self.jobs.start(order, work)
 
     async def answer_run(self, run_id: str, answer: Mapping[str, Any]) -> Job:
-        """Answer what a run asks, and resume it; raises `AnswerError`, or `AnsweredError` if another was taken."""
+        """Answer a run's question and resume it; raises `AnswerError`, or `AnsweredError` if another came first."""
         run = await self.find_run(run_id)
         given = running.sign_answer(answer, ", ".join(filter(None, (people.acting.get(), answer.get("by")))))
         await running.require_valid_answer(self.session, run.thread_id, given)
@@ -103,7 +103,7 @@ class RunJobs:
         limits = SteeredOptions(**known.order.request.get("limits", {})) if known else RunLimits()
         job = await self.resume_run(run.thread_id, limits, given)
         if job.order.request.get("answer") != given:
-            raise running.AnsweredError(f"Run {run.thread_id} was answered already.")
+            raise running.AnsweredError(f"Run {run.thread_id} was already answered.")
         return job
 
     async def resume_run(self, run_id: str, limits: RunLimits, answer: object = None) -> Job:
@@ -118,14 +118,14 @@ class RunJobs:
         session = current.with_all_settings(settings)
         if run.status != "finished":
             await asyncio.to_thread(running.require_same_run, registered, request, session)
-        async with self.order_on(run):
+        async with self.lock_run(run):
             order = serving.JobOrder(run.thread_id, "run", {"limits": given, **({"answer": answer} if answer else {})})
             return await self.jobs.start(order, partial(_run, request, session, answer=answer))
 
     async def ask(
         self, thread_id: str, asked: str, kind: TurnKind, limits: TurnOptions, papers: Sequence[str] = ()
     ) -> Job:
-        """Start a conversation's next turn, or join it; raises `QuestionError`, or `ServerError` during another."""
+        """Start or join a conversation's next turn; raises `QuestionError`, or `ServerError` during another turn."""
         thread_id = (await self.find_conversation(thread_id)).thread_id
         request: dict[str, Any] = {"asked": running.plain_question(asked), "kind": kind, "limits": limits.changes()}
         request |= {"papers": list(papers)} if papers else {}
@@ -136,7 +136,7 @@ class RunJobs:
             if chosen not in offered:
                 known = f"There is {', '.join(offered[:10])}." if offered else "Choose one in the settings."
                 raise InputError(f"chat_model: {chosen!r:.100} is not offered here.", help=known)
-        async with self.orders.on(conversation_deleted(thread_id)):
+        async with self.orders.lock(conversation_deleted(thread_id)):
             entry = await asyncio.to_thread(lambda: self.session.home.conversations().get(thread_id))
             if entry.thread_id != thread_id:
                 raise _unknown_conversation(thread_id)
@@ -225,7 +225,7 @@ def _notices(emit: Emit) -> Any:
 
 
 async def load_ended_run(run_id: str, home: homes.Home) -> Job:
-    """The outcome of a run of another process; raises `UnknownRunError`, or `RunUnderWayError` before its end."""
+    """Load the outcome of another process's run; raises `UnknownRunError`, or `RunUnderWayError` before its end."""
     run = await asyncio.to_thread(lambda: home.runs().get(run_id))
     if run.status == "finished" and run.result is not None:
         return _ended_job(run.thread_id, "run", public_record(stored(run.result)))
@@ -237,7 +237,7 @@ async def load_ended_run(run_id: str, home: homes.Home) -> Job:
 
 
 async def load_ended_turn(thread_id: str, home: homes.Home) -> Job:
-    """The outcome of the last turn; raises `UnknownConversationError`, or `ServerError` if there is none."""
+    """Load the outcome of the last turn; raises `UnknownConversationError`, or `ServerError` if there is no turn."""
     entry = await asyncio.to_thread(lambda: home.conversations().get(thread_id))
     if await paused_turn(entry.thread_id, home) is not None:
         return _ended_job(entry.thread_id, "turn")
@@ -248,7 +248,7 @@ async def load_ended_turn(thread_id: str, home: homes.Home) -> Job:
 
 
 async def load_ended_table(table_id: str, session: serving.Session) -> Job:
-    """The outcome of a job that no server knows any more: the table; raises `UnknownTableError`."""
+    """Load the table that a job made which no server knows any more; raises `UnknownTableError`."""
     table = await aload_table(session, table_id)
     return _ended_job(table["table_id"], "table", agreement_of(table) or table)
 
@@ -256,7 +256,7 @@ async def load_ended_table(table_id: str, session: serving.Session) -> Job:
 def _ended_job(
     job_id: str, kind: serving.JobKind, result: Mapping[str, Any] | None = None, problem: Problem | None = None
 ) -> Job:
-    """A job that ended earlier, with a result or a problem, or else was stopped; its only event says so."""
+    """Build a job that ended earlier with a result or a problem, or was stopped; its only event is that end."""
     log = EventLog(_STORED_EPOCH)
     if result is not None:
         running.EventRecorder(lambda event: log.append(event["kind"], event)).done(result)
@@ -277,7 +277,10 @@ _TIMEOUT: Final = 30.0  # seconds to wait for another server
 
 @dataclass(slots=True)
 class Orders:
-    """Used from one event loop; `_locks` exclude other servers. Outside a server, there are neither of both."""
+    """Keeps changes and deletions of runs, conversations and papers apart, also across servers, if they share a store.
+
+    Used from one event loop.
+    """
 
     _endings: serving.RecentEndings | None = None
     _locks: serving.CallLocks | None = None
@@ -289,14 +292,14 @@ class Orders:
             return await asyncio.to_thread(find)
         except (*_GONE, NotEditedError) as error:
             async with self._lock(ending):
-                pass  # an ending that has begun is recorded once it is complete
+                pass  # waits for an ending under way, which is then recorded
             if await self.ended_by_another(ending):
                 raise _conflict(ending) from error
             raise
 
     @asynccontextmanager
-    async def on(self, ending: str) -> AsyncIterator[None]:
-        """Lock the target of an `ending` while changing it; an error says if the `ending` came first."""
+    async def lock(self, ending: str) -> AsyncIterator[None]:
+        """Lock the target of an `ending` while changing it; raises `ServerError` if the `ending` came first."""
         async with self._lock(ending):
             with conflicts(ending):
                 yield

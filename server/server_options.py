@@ -28,7 +28,7 @@ class ServerOptions:
     """Address, token and limits of a server."""
 
     host: str = "127.0.0.1"  # to bind; anything but loopback needs a token
-    port: int = DEFAULT_PORT  # 0 takes a free one
+    port: int = DEFAULT_PORT  # 0 picks a free port
     token: SecretStr | None = None  # sent as `Authorization: Bearer`, and by a browser once on its sign-in page
     names: tuple[str, ...] = ()  # further host names of the server, for example behind a proxy
     max_body: int = 4 * _MEBIBYTE  # per request, except uploads
@@ -37,7 +37,7 @@ class ServerOptions:
     max_waiting: int = 200  # others are refused
     max_streams: int = 200  # open at once
     per_minute: int = 1200  # requests of a client
-    people: bool = False  # whether the home has accounts, by which people sign in instead
+    people: bool = False  # whether people sign in with accounts of the home instead
 
     def __post_init__(self) -> None:
         given = self.token.get_secret_value() if self.token is not None else None
@@ -94,8 +94,9 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def token_from_environment(name: str = "CITELOOM_SERVER_TOKEN") -> SecretStr | None:
-    """The server's token or another secret, from the variable or from the file that `NAME_FILE` names, such as a
-    container secret; raises `ConfigurationError` if that is unreadable."""
+    """Read a secret, such as the server's token, from the variable `name`, or from the file that `NAME_FILE` names (for
+    example a container secret); raises `ConfigurationError` if the file is unreadable.
+    """
     token, file = os.environ.get(name), os.environ.get(f"{name}_FILE")
     if file and not token:
         try:
@@ -108,6 +109,7 @@ def token_from_environment(name: str = "CITELOOM_SERVER_TOKEN") -> SecretStr | N
 
 
 COOKIE: Final = "citeloom_session"
+SIGN_IN_LASTS: Final = 600  # seconds until a browser must be back from the identity provider
 
 
 class Tokens:

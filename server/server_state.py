@@ -98,8 +98,8 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
         ingests=IngestJobs(session, jobs, member.uploads),
         member=member,
     )
-    if tokens.needed:  # the sessions of an earlier one end
-        await asyncio.to_thread(lambda: state.accounts.end_sessions_but_of(tokens.fingerprint))
+    if tokens.needed and not await asyncio.to_thread(state.accounts.people):  # the sessions of an earlier token end
+        await asyncio.to_thread(lambda: state.accounts.end_other_sessions(tokens.fingerprint))
 
     async def resume(order: JobOrder) -> Job:
         person = people.acting.set(str(order.request.get("person", "")))

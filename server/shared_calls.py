@@ -1,4 +1,4 @@
-"""Calls that are a route and an MCP tool alike: one function, whose docstring and limits describe both.
+"""Calls that are both a route and an MCP tool: one function, whose docstring and limits describe both.
 
 The first parameter of such a function is the session: FastAPI gives it to the route, `mcp_server.py` to the tool.
 """
@@ -44,7 +44,7 @@ async def get_context_window(
     chunk_id: Annotated[str, Query(min_length=1, max_length=500, description="Id of a passage, as a search gives it.")],
     window: Annotated[int, Query(ge=1, le=10, description="Number of passages on either side.")] = 1,
 ) -> PassageWindow:
-    """Read the passages before and after one that search_evidence or search_papers gave. Free and fast."""
+    """Read the passages before and after one that search_evidence or search_papers returned. Free and fast."""
     return await library_search.apassage_window(session, chunk_id, window)
 
 
@@ -53,7 +53,7 @@ async def get_context_window(
 async def suggest_citations(
     session: SessionOf,
     sentence: Annotated[
-        str, Query(min_length=1, max_length=2000, description="The sentence that is to cite, without its citations.")
+        str, Query(min_length=1, max_length=2000, description="The sentence that needs a citation, without citations.")
     ],
     before: Annotated[str, Query(max_length=2000, description="The sentence before it.")] = "",
     prefix: Annotated[str, Query(max_length=200, description="Beginning of a key, name, year or title word.")] = "",
@@ -68,7 +68,7 @@ async def suggest_citations(
 async def get_table(
     session: SessionOf, table_id: Annotated[str, Path(min_length=1, max_length=200, description="Id of the table.")]
 ) -> TableRecord:
-    """A table by its id or a prefix of it: every cell with its words, status and revision."""
+    """Get a table by its id or a prefix of it: every cell with its words, status and revision."""
     return cast("TableRecord", await evidence_tables.aload_table(session, table_id))
 
 
@@ -82,7 +82,7 @@ async def update_texts(
     ] = [],  # noqa: B006
     max_calls: Annotated[int | None, Query(ge=1, le=10**9, description="Limit on model requests.")] = None,
 ) -> text_updating.UpdateRecord:
-    """Sentences, answers and tables that rest on changed papers, or for which new papers have nearer or opposite words.
+    """Find texts and tables that rest on changed papers, or for which new papers have nearer or opposite words.
 
     Free if nothing changed since the last call. Accepting changes a text: ask the user first.
     """
@@ -92,12 +92,12 @@ async def update_texts(
 @shared_tool("Take back an edited text", read_only=False)
 async def import_text(
     session: serving.Session,
-    run_id: Annotated[str, Field(min_length=1, max_length=200, description="Id of the run that the text is of.")],
-    text: Annotated[str, Field(min_length=1, max_length=2_000_000, description="All of it, with its citations.")],
-    format: Annotated[Literal["md", "tex"], Field(description="What it is written in.")] = "md",
+    run_id: Annotated[str, Field(min_length=1, max_length=200, description="Id of the run that wrote the text.")],
+    text: Annotated[str, Field(min_length=1, max_length=2_000_000, description="The whole text, with its citations.")],
+    format: Annotated[Literal["md", "tex"], Field(description="The text's format.")] = "md",
 ) -> ImportedText:
-    """Make a text of a run that was edited elsewhere the user's version: sentences kept, edited, moved, new or gone.
+    """Import a run's text that was edited elsewhere as the user's version; returns what became of each sentence.
 
-    Free. A sentence that is left out is gone from their version: ask the user first.
+    Free. A sentence missing from the text is deleted from their version: ask the user first.
     """
     return await files.aimport_text(session, f"text.{format}", run=run_id, content=text.encode())

@@ -118,8 +118,8 @@ def store_plots(
 ) -> tuple[str, list[str], list[RefusedFile]]:
     """Store images; returns their set's id, all names in it, and the refused files with reasons.
 
-    The new set includes those of the set `base`, except names given anew; blocks. Raises `ServerError` if no image is
-    left, there are too many, or they cannot be stored.
+    The new set includes the images of the set `base`, unless a new one has the same name; blocks. Raises `ServerError`
+    if no image is left, there are too many, or they cannot be stored.
     """
     images = {path.name: path.read_bytes() for path in sorted(plots_folder(home, base).iterdir())} if base else {}
     taken: dict[str, bytes] = {}

@@ -260,7 +260,7 @@ class Settings(BaseModel):
         self._set, self._own = found_origins, own
 
     def with_own(self, values: Mapping[str, Any], origin: str) -> Settings:
-        """A copy with values that the user has just set; `origin` names where they are stored."""
+        """Copy the settings with values that the user has just set; `origin` names where they are stored."""
         changed = self.model_copy(update=dict(values))
         changed._set = {name: value for name, value in self._set.items() if name not in values}
         changed._set |= {name: origin for name, value in values.items() if value is not None}
@@ -377,7 +377,7 @@ def load_settings(
 
 
 _PREFIX: Final = "citeloom_"
-KEYRING: Final = "keyring"  # in place of a key, and the name of the program there
+KEYRING: Final = "keyring"  # in place of a key, and the program's name in the keyring
 
 
 def _with_keyring(values: Mapping[str, Any]) -> Mapping[str, Any]:

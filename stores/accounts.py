@@ -96,7 +96,7 @@ class Accounts(Register):
         return self._select(Person, PEOPLE, f"WHERE role <> '{REMOVED}' ORDER BY name")
 
     def find(self, name: str) -> Person | None:
-        """The account with this name, in any case."""
+        """The account with this name, ignoring case."""
         known = f"WHERE name = ? AND role <> '{REMOVED}'"
         return next(iter(self._select(Person, PEOPLE, known, name.strip().lower())), None)
 
@@ -140,22 +140,22 @@ class Accounts(Register):
         return self.get(name)
 
     def enter(self, subject: str, like: str, role: Role | None) -> Person:
-        """The account of an identity of the group's sign-in; the first time, it is created with a name `like` this.
+        """The account of a person who signs in with the group; the first time, it is created with a name `like` this.
 
-        `role` is the role by the current rules; an identity that came with an invitation keeps the role of its account.
+        `role` follows from the current rules; a person who came with an invitation keeps the role of the account.
         Raises `AccountError` for a removed account, or if the rules give no role.
         """
         known = self._select(Secret, SECRETS, "WHERE hash = ? AND kind = 'identity'", hash_name(subject))
         invited = bool(known) and known[0].label == _INVITED
         if role is None and not invited:
-            raise AccountError(f"Nothing lets {like} in here.", help="Ask an owner of this server for an invitation.")
+            raise AccountError(f"{like} has no access.", help="Ask an owner of this server for an invitation.")
         if not known:
             return self._create(subject, like, role)
         if (person := self.find(known[0].person)) is None:
             raise AccountError(f"{known[0].person} was removed.", help="Ask an owner of this server for an invitation.")
         if role in (None, person.role) or invited:
             return person
-        with suppress(AccountError):  # the only owner stays one
+        with suppress(AccountError):  # the only owner keeps that role
             self._set_role(person.name, role)
             self.log(person.name, f"was given the role {role} by the group's sign-in")
         return self.get(person.name)
@@ -167,7 +167,7 @@ class Accounts(Register):
             row = (role, "", 1, None, time.time())
             made = next(each for each in names if connection.execute(PEOPLE.insert("ignore"), (each, *row)).rowcount)
             if not connection.execute(SECRETS.insert("ignore"), _identity_row(subject, made)).rowcount:
-                raise AccountError(f"{like} signed in twice at this moment.", help="Sign in again.")
+                raise AccountError(f"{like} signed in twice at the same moment.", help="Sign in again.")
         return self.get(made)
 
     def change(self, name: str, *, role: Role | None = None, budget: float | None = None) -> Person:
@@ -180,7 +180,7 @@ class Accounts(Register):
         return self.get(person.name)
 
     def remove(self, name: str) -> None:
-        """Remove an account with its sessions and tokens; its texts stay, unseen. Raises `AccountError`."""
+        """Remove an account with its sessions and tokens; its texts are kept but hidden. Raises `AccountError`."""
         person = self.get(name)
         self._set_role(person.name, REMOVED)
         with self._tables.transaction() as connection:
@@ -191,7 +191,7 @@ class Accounts(Register):
         """Change a role; raises `AccountError` for the only owner's."""
         kept = f"(? = 'owner' OR role <> 'owner' OR joined = 0 OR {_OTHER_OWNERS})"
         with self._tables.transaction() as connection:
-            # Locks all owners, so that of two who leave at the same time, the second sees that the first has left.
+            # Locks all owners, so that if two leave at the same time, the second sees that the first has left.
             connection.execute("UPDATE people SET role = role WHERE role = 'owner'")
             changed = connection.execute(f"UPDATE people SET role = ? WHERE name = ? AND {kept}", (role, name) * 2)
             if not changed.rowcount:
@@ -204,10 +204,10 @@ class Accounts(Register):
         label: str = "",
         scopes: tuple[str, ...] = (),
         *,
-        lasts: int = 0,  # seconds; by the kind
-        secret: str = "",  # a new one
+        lasts: int = 0,  # seconds; 0: the lifetime of the kind
+        secret: str = "",  # generated if empty
     ) -> str:
-        """Create a secret for a person, of which only the hash is stored; deletes expired secrets."""
+        """Create a secret for a person, storing only its hash; also deletes expired secrets."""
         secret, now = secret or f"{'ct_' if kind == 'token' else ''}{secrets.token_urlsafe(32)}", time.time()
         row = (hash_name(secret), kind, person, label[:80], " ".join(scopes), now + (lasts or LIFETIMES[kind]))
         with self._tables.transaction() as connection:
@@ -235,7 +235,7 @@ class Accounts(Register):
         valid = "WHERE hash = ? AND kind = 'session' AND person = ? AND expires_at > ?"
         return bool(self._select(Secret, SECRETS, valid, hash_name(session), person, time.time()))
 
-    def end_sessions_but_of(self, person: str) -> None:
+    def end_other_sessions(self, person: str) -> None:
         if self._tables.exist():
             self._write("DELETE FROM secrets WHERE kind = 'session' AND person <> ?", person)
 
@@ -268,7 +268,7 @@ class Accounts(Register):
             connection.execute(AUDIT.insert(columns=_DEEDS), (now, person, action[:300], outcome[:200]))
             connection.execute("DELETE FROM audit WHERE at < ?", (now - _AUDIT_AGE,))
 
-    def deeds(self, person: str = "", most: int = 200) -> list[dict[str, Any]]:
+    def audit_lines(self, person: str = "", most: int = 200) -> list[dict[str, Any]]:
         """The last lines of the audit log, latest first."""
         query = "SELECT * FROM audit WHERE person = ? OR ? = '' ORDER BY number DESC LIMIT ?"
         return self._read(AUDIT, query, person, person, most)

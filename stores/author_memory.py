@@ -38,7 +38,7 @@ class MemoryNote:
 
 
 class HomeStore(BaseStore):
-    """The store of a home, in SQLite or PostgreSQL, opened for each batch of operations; `home` may block."""
+    """The store of a home, in SQLite or PostgreSQL, opened for each batch of operations; calling `home` may block."""
 
     def __init__(self, home: Callable[[], Home]) -> None:
         self._home = home
@@ -97,7 +97,7 @@ class AuthorMemory:
         self._store.delete(self._shared if note.shared else self._own, note.id)
         return note
 
-    def declined(self) -> set[str]:
+    def declined_proposals(self) -> set[str]:
         """The proposals that the user declined."""
         return {item.key for item in self._items(self._declined)}
 

@@ -1,6 +1,6 @@
 """Search by descriptions of figures: a description leads to the passage with the figure's caption.
 
-Descriptions are a vision model's words. They are searched by vector and by BM25 like passages, but never returned as
+Descriptions are written by a vision model. They are searched by vector and by BM25 like passages, but never returned as
 text of a paper: a search always returns chunks. A library has only a few for each paper, so they are held in memory and
 compared exactly, whatever the backend.
 """
@@ -129,7 +129,7 @@ class DescribedFigures:
 
     def _descriptions(self, *, searched: bool = False) -> _Descriptions:
         """The current descriptions, or with `searched` those in the state that a search has just seen."""
-        records = self._records.searched() if searched else self._records()
+        records = self._records.read_searched() if searched else self._records()
         return self._loaded.get(records, lambda: self._read({key: each.chunk_count for key, each in records.items()}))
 
     def _read(self, counts: Mapping[str, int]) -> _Descriptions:

@@ -141,7 +141,7 @@ def _open_error(path: Path, error: OSError) -> Exception:
     """The error for a lock file that cannot be opened: `UnsafeHomeError` for a link, else the OS error."""
     if error.errno not in (errno.ELOOP, errno.ENXIO):
         return error
-    return UnsafeHomeError(f"{path}: is a link or not a plain file.")
+    return UnsafeHomeError(f"{path} is a link or not a plain file.")
 
 
 @dataclass(frozen=True)
@@ -370,13 +370,13 @@ def require_own(root: Path) -> None:
         return  # it does not exist yet
     named = f"If you trust it, name it: --home {root}, or CITELOOM_HOME in the environment."
     if stat.S_ISLNK(status.st_mode):
-        raise UnsafeHomeError(f"{root}: is a link to {root.readlink()}.", help=named)
+        raise UnsafeHomeError(f"{root} is a link to {root.readlink()}.", help=named)
     if hasattr(os, "getuid") and status.st_uid != os.getuid():
         try:
             owner = root.owner()
         except KeyError:
             owner = str(status.st_uid)
-        raise UnsafeHomeError(f"{root}: belongs to user {owner}, not to you.", help=named)
+        raise UnsafeHomeError(f"{root} belongs to user {owner}, not to you.", help=named)
 
 
 def require_plain_files(root: Path) -> None:
@@ -389,16 +389,16 @@ def require_plain_files(root: Path) -> None:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
                     elif entry.is_symlink():
-                        raise UnsafeHomeError(f"{entry.path}: is a link to {Path(entry.path).readlink()}.")
+                        raise UnsafeHomeError(f"{entry.path} is a link to {Path(entry.path).readlink()}.")
                     elif not entry.is_file(follow_symlinks=False) and os.path.lexists(entry.path):
-                        raise UnsafeHomeError(f"{entry.path}: is neither a file nor a folder.")
+                        raise UnsafeHomeError(f"{entry.path} is neither a file nor a folder.")
                     elif entry.name.endswith("-journal"):
-                        # SQLite would delete the file whose name ends a rollback journal: a super-journal, only
-                        # written for several attached databases, and no home has those.
+                        # A rollback journal may end with the name of a super-journal, a file that SQLite then
+                        # deletes. One is written only for several attached databases, which no home has.
                         with Path(entry.path).open("rb") as file:
                             file.seek(max(0, file.seek(0, os.SEEK_END) - len(_JOURNAL_MAGIC)))
                             if file.read() == _JOURNAL_MAGIC:
-                                raise UnsafeHomeError(f"{entry.path}: would make SQLite delete another file.")
+                                raise UnsafeHomeError(f"{entry.path} would make SQLite delete another file.")
         except OSError:
             continue  # deleted meanwhile, or unreadable, which the code that needs it reports
 
@@ -436,7 +436,7 @@ def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool
         if _state(home.root, names) == before:
             on_notice(f"{home.root} is read-only: working on a private copy that is deleted at the end.")
             return FolderHome(root, copy_of=home.root)
-    raise InputError(f"{home.root}: is being written by another process.", help="Run the same command again.")
+    raise InputError(f"{home.root} is being written by another process.", help="Run the same command again.")
 
 
 def discard_copy(home: Home) -> None:

@@ -127,7 +127,7 @@ class Home(ABC):
         self.require_place()
         if not self.exists():
             help_ = "Create one: {citeloom} ingest PAPERS --bib FILE."
-            raise InputError(f"{self.address}: holds no library.", help=help_)
+            raise InputError(f"{self.address} holds no library.", help=help_)
 
     def require_place(self) -> None:
         """Raise `InputError` if there can be no home here; needs no connection."""

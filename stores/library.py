@@ -96,7 +96,7 @@ class Library:
         made_by = self.catalog.meta("embedding")
         if made_by is not None and made_by != self.embedding.name:
             raise InputError(
-                f"{self.home.name}: was created with the embedding model {made_by},"
+                f"{self.home.name} was created with the embedding model {made_by},"
                 f" but {self.embedding.name} is configured.",
                 help="Set CITELOOM_EMBEDDING_MODEL back, or ingest into another --home.",
             )
@@ -129,7 +129,7 @@ class Library:
             self.rebuild_fulltext()
         keys = self.catalog.unfinished()
         if keys:
-            self.carry_out([self.catalog.staged(key) for key in keys])
+            self.carry_out([self.catalog.staged_change(key) for key in keys])
         return keys
 
     def carry_out(self, changes: Sequence[Change]) -> None:
@@ -203,8 +203,8 @@ class Library:
         return [found[identifier] for identifier in ids if identifier in found]
 
     def table_head(self, chunk: Chunk) -> TableHead | None:
-        """The column names of the table in which a chunk begins; None if it begins in no table, or too far inside."""
-        from ..documents.passages import continues_table, open_table_head  # loads a markdown parser: lists need none
+        """The column names of the table inside which a chunk begins; None if there is none or its head is far back."""
+        from ..documents.passages import continues_table, open_table_head  # a markdown parser; not needed for lists
 
         if not continues_table(chunk.text):
             return None

@@ -304,7 +304,7 @@ class PaperCatalog(ABC):
     def stage(self, changes: Iterable[Change]) -> None:
         """Persist changes in full, so that they will be applied even after a crash."""
 
-    def staged(self, key: str) -> Change:
+    def staged_change(self, key: str) -> Change:
         """A staged change as it was written; raises KeyError if there is none."""
         for row in self._read(STAGED, "SELECT key, change, vectors FROM staged WHERE key = ?", (key,)):
             with self._naming_damage():
@@ -391,7 +391,7 @@ class CurrentRecords:
         """The records as last read; reads them if they never were."""
         return self._records or self()
 
-    def searched(self) -> Mapping[str, PaperRecord]:
+    def read_searched(self) -> Mapping[str, PaperRecord]:
         """The records, at least as new as those of the last search; reread only if that search saw newer ones."""
         seen = self._last_seen()
         with self._lock:

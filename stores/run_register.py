@@ -479,18 +479,18 @@ class ConversationRegister(Register):
         return next(iter(self._select(KeptTurn, TURNS, condition, thread_id)), None)
 
     def readers(self, thread_id: str) -> list[str]:
-        """With whom a conversation is shared; `EVERYBODY` stands for all."""
+        """The people with whom a conversation is shared; `EVERYBODY` stands for all of them."""
         rows = self._read(SHARED, "SELECT * FROM shared WHERE thread_id = ? ORDER BY person", thread_id)
         return [row["person"] for row in rows]
 
     def share(self, thread_id: str, readers: Collection[str]) -> None:
-        """Share a conversation with these people, and with nobody else any more."""
+        """Share a conversation with exactly these people."""
         with self._tables.transaction() as connection:
             connection.execute("DELETE FROM shared WHERE thread_id = ?", (thread_id,))
             connection.executemany(SHARED.insert(), [(thread_id, person) for person in readers])
 
     def sharing_owner(self, thread_id: str, reader: str) -> str:
-        """Who shares the conversation with exactly this id with a reader; empty if it is not shared with them."""
+        """The owner of the conversation with exactly this id, if it is shared with the reader; else empty."""
         shared = "SELECT thread_id FROM shared WHERE person IN (?, ?)"
         query = f"SELECT * FROM owned WHERE thread_id = ? AND person <> ? AND thread_id IN ({shared})"
         rows = self._read(OWNED, query, thread_id, reader, reader, EVERYBODY)

@@ -65,11 +65,11 @@ def _require_checkpoint(found: CheckpointTuple) -> None:
     if not isinstance(checkpoint["id"], str) or not all(
         isinstance(part, dict) for part in (*parts, *checkpoint["versions_seen"].values())
     ):
-        raise ValueError("a part of it has another type")
+        raise ValueError("one of its parts has another type")
     if not isinstance(found.metadata, dict):
         raise ValueError("its metadata is not an object")
     if not all(isinstance(task, str) and isinstance(name, str) for task, name, _ in found.pending_writes or ()):
-        raise ValueError("a write of it names no task or channel")
+        raise ValueError("one of its writes names no task or channel")
 
 
 class PlainSerializer(JsonPlusSerializer):

@@ -28,9 +28,9 @@ _LONGEST: Final = 200  # characters of a key; PostgreSQL indexes at most some 2,
 ALL_ROWS: Final = 2**62  # a limit that both databases accept
 Record = TypeVar("Record", bound="DataclassInstance")
 Item = TypeVar("Item")
-# The person with an account for whom a server works; "" for nobody in particular, who sees everything.
+# The account for which a server works; "" where there are no accounts, which gives access to everything.
 acting: Final[ContextVar[str]] = ContextVar("acting", default="")
-PERSON: Final = "citeloom"  # permission of LangGraph's users who are persons with accounts here
+PERSON: Final = "citeloom"  # permission of the LangGraph users who have an account here
 _PRIVATE: Final = frozenset({"runs", "conversations", "turns", "edits"})  # tables whose rows belong to a person
 _OWN: Final = "(SELECT * FROM {0} WHERE thread_id IN (SELECT thread_id FROM owned WHERE person = ?)) AS {0}"
 _NOTE_OWNER: Final = "INSERT INTO owned (thread_id, person) VALUES (?, ?) ON CONFLICT (thread_id) DO NOTHING"

@@ -1,4 +1,4 @@
-"""Where the real papers are, and nothing of a developer's own settings."""
+"""Locates the real papers, and hides a developer's own settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pytest_sessionstart() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Look for no garbage while tests are collected, which took a quarter of the time, and later not among them."""
+    """Disable garbage collection while tests are collected, which took a quarter of the time, and exempt them later."""
     gc.disable()
     try:
         return (yield)
@@ -78,7 +78,7 @@ def shared_dir() -> Path:
 
 @pytest.fixture(autouse=True)
 def _folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """A test works in a folder of its own, with a user configuration of its own."""
+    """Each test works in its own folder, with its own user configuration."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration of the user"))
     monkeypatch.chdir(tmp_path)
     yield

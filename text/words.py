@@ -71,7 +71,7 @@ def is_latin(text: str) -> bool:
 
 
 def foreign_language(text: str) -> str:
-    """The language of a text that is clearly not in English, judged by its most frequent words; empty otherwise."""
+    """The language of a text that is clearly not English, judged by its most frequent words; empty otherwise."""
     if not is_latin(text):
         return "a language other than English"
     words = re.findall(r"[^\W\d_]+", text.lower())

@@ -35,7 +35,7 @@ class FurtherSearch:
     by_cards: Callable[[Collection[str]], Awaitable[Sequence[Window]]]
     enough: int
 
-    def wanted(self, found: Sequence[FoundEvidence]) -> tuple[str, ...]:
+    def unmet_needs(self, found: Sequence[FoundEvidence]) -> tuple[str, ...]:
         """Return the ids of the needs for which the findings are not enough."""
         scores = {need.id: [item.finding.score for item in found if need.id in item.needs] for need in self.needs}
         return tuple(name for name, of in scores.items() if not meets(of) or len(of) < self.enough)
@@ -124,7 +124,7 @@ async def read_in_waves(
         ]
         last, more = number == len(waves) > 1, list[Window]()
         if last and further is not None:
-            again = further.wanted(found)
+            again = further.unmet_needs(found)
             more = [window for window in prepared if not set(again).isdisjoint(window.needs)]
             if not meets([item.finding.score for item in found]):
                 more += await further.by_cards({window.paper.key for window in (*windows, *more)})

@@ -121,7 +121,7 @@ class Scope:
         """Whether a paper is in scope, regardless of its sections."""
         return self.texts().holds(paper)
 
-    def narrowed(self, limits: Scope) -> Scope:
+    def narrow(self, limits: Scope) -> Scope:
         """Intersect papers and years with `limits`, which win where the intersection is empty.
 
         Categories and venue are taken from `limits` where this scope has none.

@@ -174,7 +174,7 @@ def html_text(html: str) -> str:
 
 STORAGE_NAME: Final = "storage"
 _RELATIVE: Final = "attachments:"  # prefix of a path in Zotero's base folder for linked files
-# Zotero's own order first (PDF), then what has a structure, and saved web pages last, since many show only an abstract.
+# PDFs first, as in Zotero, then formats with structure, and saved web pages last, since many show only an abstract.
 _PREFERRED: Final = (".pdf", ".epub", ".docx", ".tex", ".latex", ".nxml", ".jats", ".xml", ".md", ".markdown")
 _BESIDE: Final = ("supplement", "supporting info", "appendix", "erratum", "slides", "poster")
 _LINKED_HELP: Final = "name the folder of your linked files in CITELOOM_ZOTERO_LINKED"
@@ -221,7 +221,7 @@ def choose_file(attachments: Iterable[Attachment], places: FilePlaces) -> tuple[
 
 
 def is_paper(attachment: Attachment) -> bool:
-    """Whether an attachment is of a readable file type."""
+    """Whether an attachment has a readable file type."""
     return attachment.mode != "other" and _ending(attachment) in ENDINGS
 
 

@@ -177,7 +177,7 @@ class SyncPlanning:
         self._pages = library.home.zotero.resolve()
         self._state = self._recognize_papers() | state
         synced = {paper.item for paper in self._state.values()}
-        # Their entries name no synced item, so that no sync may touch them.
+        # Their entries name no synced item, so no sync may touch them.
         self._foreign = {key for key, paper in self.papers.items() if item_path(paper.bibtex) not in synced}
         self._places = FilePlaces(content.storage, linked, bool(reading.library.group))
         self._pattern = KeyPattern(settings.citation_key)

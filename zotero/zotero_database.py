@@ -35,7 +35,7 @@ _ITEMS: Final = """
 SELECT items.itemID, {columns} FROM items {joins}
 WHERE items.libraryID = ? AND items.itemID NOT IN (SELECT itemID FROM deletedItems) {order}
 """
-# The fields of the kinds of children, under the names of the API, by the table that holds them.
+# The fields of each kind of child record, under the API's names, by the table that holds them.
 _CHILDREN: Final = {
     "itemAttachments": "linkMode, path",
     "itemNotes": "note",

@@ -108,7 +108,7 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
 
 
 def unsupported_findings(text: str, *, declined: bool = False) -> list[Finding]:
-    """A finding for each uncited statement; headings, questions, lead-ins and remarks on gaps are no statements.
+    """A finding for each uncited statement; headings, questions, lead-ins and remarks on gaps are not statements.
 
     An answer that `declined` ends with the study that would answer the question.
     """

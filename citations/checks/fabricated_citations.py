@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Final
 
-from ...documents.marker_escaping import as_written
+from ...documents.marker_escaping import unescape
 from ...text.sentences import sentence_spans
 from ...text.words import is_stop, one_line, split_words
 from ..citation_patterns import CitationForm, NamesAt, citation_forms
@@ -168,11 +168,11 @@ class UserText:
             return False
         content_words = [word for word in words if not is_stop(word)]
         lead = before[content_words[-_LEADING_WORDS].start :] if len(content_words) >= _LEADING_WORDS else before
-        return self._has_words(one_line(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))))
+        return self._has_words(one_line(MARKER.sub(" ", unescape(lead + self._draft[item.start : item.end]))))
 
     def holds(self, text: str, item: FabricatedCitation) -> bool:
         """Whether the user's text contains a citation anywhere."""
-        words = one_line(as_written(text[item.start : item.end]))
+        words = one_line(unescape(text[item.start : item.end]))
         if not self._own_text.strip() or not words:
             return False
         if item.kind in _BARE_NUMBERS:
@@ -201,4 +201,4 @@ def _own_sentences(text: str) -> frozenset[str]:
 @lru_cache(maxsize=8)
 def _bare(sentence: str) -> str:
     """A sentence without its markers, final stop and line prefix; cached, since it may have thousands of citations."""
-    return one_line(MARKER.sub(" ", as_written(sentence))).strip(" .;:,!?*_|>#").replace(" .", ".").replace(" ,", ",")
+    return one_line(MARKER.sub(" ", unescape(sentence))).strip(" .;:,!?*_|>#").replace(" .", ".").replace(" ,", ",")

@@ -14,7 +14,7 @@ from typing import Final, Literal
 from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
 
 from ...documents import Evidence
-from ...documents.marker_escaping import as_written
+from ...documents.marker_escaping import unescape
 from ...text.words import read_rules, shorten
 from ..markers import MARKER, CitedSentence
 
@@ -127,4 +127,4 @@ def for_reader(message: str, evidence: Mapping[str, Evidence]) -> str:
 
 def shorten_words(words: str) -> str:
     """Shorten the words of a draft to one line for a message."""
-    return shorten(as_written(words), SHOWN)
+    return shorten(unescape(words), SHOWN)

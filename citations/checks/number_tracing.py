@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Literal
 
-from ...documents.marker_escaping import as_written
+from ...documents.marker_escaping import unescape
 from ...experiment import Experiment
 from ...roles.protocols import PassageSentence, Source
 from ...text.words import STOP_WORDS, stem
@@ -129,7 +129,7 @@ class _Given:
         before = text[begin:start].partition(" ")[2] if begin else text[:start]
         after = text[end:close].rpartition(" ")[0] if close < len(text) else text[end:]
         cut = f"{'… ' if begin else ''}{before}{text[start:end]}{after}{' …' if close < len(text) else ''}"
-        return " ".join(as_written(cut).split())
+        return " ".join(unescape(cut).split())
 
 
 class _Index:

@@ -4,8 +4,8 @@ Latin Modern has no ≤ or α outside formulas: xelatex leaves them out without 
 commands for the mathematical ones. The others are set in a font that has them, if one is installed; pdflatex prints
 their names.
 
-A region stands between `% citeloom:begin RUN SECTION HASH` and `% citeloom:end`. The hash is that of its lines as they
-were written last: if it differs, a person has edited them. A second hash is that of the run's text at that time.
+A region lies between `% citeloom:begin RUN SECTION HASH` and `% citeloom:end`. The hash is that of its lines as last
+written: if it differs, a person has edited them. A second hash is that of the run's text at that time.
 """
 
 from __future__ import annotations
@@ -273,8 +273,8 @@ def with_keys(latex: str, keys: Mapping[str, str], commands: Mapping[str, str] |
 
 
 def grow_bibliography(bibs: Mapping[str, str], papers: Sequence[Paper]) -> tuple[list[str], dict[str, str], list[str]]:
-    """What a project's bibliographies, by file name, lack of these papers: the entries to append, new keys where it
-    uses ours otherwise, and a line about each difference; blocks.
+    """Compare papers with a project's bibliographies (by file name): returns the entries to append, new keys where the
+    project uses ours for other works, and a line about each difference. Blocks.
     """
     known: dict[str, tuple[str, Paper | None]] = {}
     for name, text in bibs.items():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ...documents.marker_escaping import as_written
+from ...documents.marker_escaping import unescape
 from ...documents.safe_files import FileRefusedError, read_regular
 from ...experiment import PLOT_FILE, Experiment, Plot
 from ..markers import SpanSet, quoted_spans
@@ -93,7 +93,7 @@ def figures_in(text: str, experiment: Experiment, stem: str, *, every: bool = Fa
 def find_mentions(number: int | str, text: str, name: str = r"[Ff]ig(?:ure|\.)?") -> list[re.Match[str]]:
     """Where a text mentions a figure, or what else the pattern `name` calls, outside quotations of another paper.
 
-    `number` is that number, or a pattern of numbers.
+    `number` is the figure's number, or a pattern of numbers.
     """
     quoted = SpanSet(quoted_spans(text))
     found = re.finditer(rf"\b{name}\s*(?P<number>{number})\b", text)
@@ -140,7 +140,7 @@ NO_CAPTION: Final = "\\ "
 
 def _caption(figure: Mapping[str, Any], images: Mapping[str, bytes] | None) -> tuple[str, str, str]:
     file = figure["file"]
-    caption = _MEANING.sub(r"\\\g<0>", as_written(figure["caption"]))
+    caption = _MEANING.sub(r"\\\g<0>", unescape(figure["caption"]))
     title = f"Figure {figure['number']}. {caption}".rstrip(". ") + "."
     if images is None:
         return caption, title, file

@@ -29,7 +29,7 @@ _EDGE = re.compile(f"[{_BEGIN}{_END}]\\d+;")
 _SPLIT = re.compile(f"(\ue000\\d+\ue001|{_EDGE.pattern}|{_MARK})")
 _PRIVATE = re.compile(f"[\ue000\ue001{_BEGIN}{_END}]")
 _OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-# A URL in pandoc's references: by itself, or as the target of a link.
+# A URL in pandoc's references: on its own, or as the target of a link.
 _ADDRESS = re.compile(r"<(https?://[^\s<>]+)>|\[([^\[\]]+)\]\(https?://[^\s<>]{0,400}\)(?=[\s.,;]|$)")
 # Has no blanks, angle brackets, quotes or control characters, so that it cannot break out of an attribute.
 _DOI = re.compile(r"10\.\d{4,9}/[^\s<>\"'\\`{}|^\x00-\x1f\x7f-\x9f]{1,200}")
@@ -96,7 +96,7 @@ def section_html(
 ) -> Markup:
     """The text as HTML with these disjoint links in text order; `attributes` gives the attributes of each link.
 
-    The sentences `inside` of which links lie are enclosed; a row of a table is not, nor what crosses emphasis.
+    The sentences `inside` are enclosed, except rows of tables and sentences that cross emphasis.
     """
     text = shown_text(text)
     shown = {index: (link, text[link.start : link.end]) for index, link in enumerate(placed)}

@@ -269,7 +269,7 @@ def opener() -> str | None:
 
 
 async def open_file(source: str) -> str:
-    """Open the file, or without a terminal name its path; returns one line for the user."""
+    """Open the file, or only name its path without a terminal; returns one line for the user."""
     path = await asyncio.to_thread(Path(source).absolute)  # no leading hyphen: cannot be taken for an option
     if not await asyncio.to_thread(path.is_file):
         return f"The file {source} is gone. For its indexed text: {messages.command('papers show KEY --text')}"

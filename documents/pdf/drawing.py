@@ -20,7 +20,7 @@ from ...plurals import counted
 from ...text.words import letters_of
 from ..figures import FigureKind
 from ..safe_files import FileRefusedError, read_regular
-from ..sandbox import CallLimits, SandboxError, sandboxed
+from ..sandbox import CallLimits, SandboxError, run_sandboxed
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -76,9 +76,9 @@ class WantedFigure:
 
 def draw_page_apart(path: Path, page: int, *, words: str = "", width: int = 1000, seconds: float = SECONDS) -> bytes:
     """A page of a PDF, counted from 1, as a PNG with these words marked; raises `FileRefusedError` with the reason."""
-    limits = CallLimits(seconds, _MEMORY)
+    limits, plain = CallLimits(seconds, _MEMORY), words[:MAX_WORDS].replace("\0", " ")
     try:
-        return bytes(sandboxed(draw_page, limits, path.resolve(), page, width, words[:MAX_WORDS].replace("\0", " ")))
+        return bytes(run_sandboxed(draw_page, limits, path.resolve(), page, width, plain))
     except SandboxError as error:
         raise FileRefusedError(f"the page was not drawn: drawing it {error}") from None
 

@@ -349,7 +349,7 @@ def _names(text: str, around: str) -> list[str]:
         lowered = [(given.lower(), family.lower()) for given, family in pairs]
         forms = [(given[:1] + family, given + family[:1], given, family) for given, family in lowered]
         if pairs and all(any(form in addresses for form in either) for either in forms):
-            # Names side by side ("Ada Smith Jo Doe"), of which e-mail addresses on the page confirm all.
+            # Names side by side ("Ada Smith Jo Doe"), all of them confirmed by e-mail addresses on the page.
             names += [" ".join(pair) for pair in pairs]
         elif part.strip(" .\u00b7"):
             names.append(part)
@@ -367,7 +367,7 @@ def _is_name(text: str) -> bool:
 
 
 def read_year(first_page: str, lead: str) -> int | None:
-    """The year of publication that the first page states, else the only one of its version and before the abstract."""
+    """The year of publication that the first page states, else the only year in its version and before the abstract."""
     printed = " ".join(first_page.split())
     for pattern in _YEAR_STATEMENTS:
         for match in pattern.finditer(printed):

@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 from ...errors import InputError
 from ..markdown import is_standard_heading
 from ..safe_files import FileRefusedError
-from ..sandbox import CallLimits, OutOfTimeError, SandboxError, run, sandboxed
+from ..sandbox import CallLimits, OutOfTimeError, SandboxError, run, run_sandboxed
 from .headings import NUMBERED
 from .pages import Page, TextRun
 
@@ -65,7 +65,7 @@ def read_scanned(
         degrees, readings = 0.0, list[Page]()
         try:
             for _ in range(PAGE_READINGS):
-                hocr = sandboxed(scan_page, limits, path, number, degrees, ocr.program, ocr.languages, ocr.layout)
+                hocr = run_sandboxed(scan_page, limits, path, number, degrees, ocr.program, ocr.languages, ocr.layout)
                 page, turn = read_hocr(str(hocr)) if hocr is not None else (Page(0.0, 0.0, (), (), 0), 0.0)
                 readings.append(page)
                 degrees += turn

@@ -330,8 +330,8 @@ def _assemble(pieces: Sequence[Piece], page_count: int, opens_with_names: bool) 
     return PdfText(text, titles, blocks, starts, title, "largest line of the first page", opens_with_names)
 
 
-def parsed_pdf(read: PdfText) -> ParsedPaper:
-    """Sections and blocks of a PDF; names and addresses before the abstract are not searchable."""
+def to_parsed_paper(read: PdfText) -> ParsedPaper:
+    """Build the sections and blocks of a PDF; names and addresses before the abstract are not searchable."""
     front = FrontMatter(title=read.title, authors=read.authors, year=read.year, doi=read.doi)
     titles = [Heading(*heading) for heading in read.headings]
     has_title = bool(titles) and titles[0].level == 1

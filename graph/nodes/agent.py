@@ -80,8 +80,8 @@ async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
             continue
         earlier: QueryRecord | None = None
         if isinstance(request, SearchEvidence):
-            scope = request.scope().narrowed(within).as_dict()
-            earlier = answered_before(request.query, scope, records)
+            scope = request.scope().narrow(within).as_dict()
+            earlier = find_similar_record(request.query, scope, records)
         counted = call["name"] in COUNTED and earlier is None
         if counted and used >= session.settings.max_search_iterations:
             refused.append(tool_answer(call["id"], BUDGET_USED))
@@ -156,7 +156,7 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     repeated: dict[int, QueryRecord] = {number: call["repeats"] for number, call in enumerate(calls) if call["repeats"]}
     asked = {number: item for number, item in enumerate(requests) if isinstance(item, SearchEvidence)}
     records = {number: query_record(item, within) for number, item in asked.items() if number not in repeated}
-    wanted = [(asked[number], asked[number].scope().narrowed(within)) for number in records]
+    wanted = [(asked[number], asked[number].scope().narrow(within)) for number in records]
     searched = await search_requests(wanted, state, runtime, session, known=state.get("read_chunks", []))
     reading = {number: item for number, item in enumerate(requests) if not isinstance(item, SearchEvidence)}
     texts = await gather_all(item.answer(session.library) for item in reading.values())
@@ -222,7 +222,7 @@ async def search_requests(
     limits = await search_limits(session, runtime, section=not question)
     wanted = []
     for request, scope in requests:  # for the named need with the request's query, else for the query itself
-        named = purpose.named([request.need.strip().upper()])
+        named = purpose.select_needs([request.need.strip().upper()])
         need = named[0] if named else Need("", request.query, ())
         wanted.append((replace(need, queries=(request.query,)), scope))
     return await search_each(session.library, reader, purpose, wanted, limits, known=known)
@@ -235,7 +235,7 @@ _SMALL = frozenset(
 NEARLY: Final = 0.8
 
 
-def answered_before(query: str, scope: dict[str, Any], records: Sequence[QueryRecord]) -> QueryRecord | None:
+def find_similar_record(query: str, scope: dict[str, Any], records: Sequence[QueryRecord]) -> QueryRecord | None:
     """Find the first record with the same scope whose words nearly match `query` (Jaccard of at least 0.8)."""
     words = _words(query)
     for record in records:
@@ -258,6 +258,6 @@ def of_earlier_section(record: QueryRecord, state: RunState) -> bool:
 
 def query_record(request: SearchEvidence, within: Scope) -> QueryRecord:
     """Make the record of a search, without evidence yet."""
-    scope = request.scope().narrowed(within).as_dict()
+    scope = request.scope().narrow(within).as_dict()
     needs = [request.need.strip().upper()] if request.need else []
     return new_query(request.query, "custom", needs, scope)

@@ -122,7 +122,7 @@ async def ask_needs(state: RunState, runtime: Runtime[Any], session: Session) ->
 
 
 async def ask_evidence(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Ask which evidence to write from; passages that a person adds must be words of papers, and become evidence."""
+    """Ask which evidence to write from; passages that a person adds must occur in papers, and become evidence."""
     evidence = visible_evidence(state)
     lines: list[str] = []
     for need in needs_of(state):
@@ -161,7 +161,7 @@ async def search_further(state: RunState, runtime: Runtime[Any], session: Sessio
     within = await asyncio.to_thread(limits_of, state, session.library)
     requests = [SearchEvidence(**item) for item in state.get("wanted", ())]
     # A paper named by hand is read even outside the limits of the question.
-    asked = [(item, item.scope() if item.papers else item.scope().narrowed(within)) for item in requests]
+    asked = [(item, item.scope() if item.papers else item.scope().narrow(within)) for item in requests]
     found = await search_requests(asked, state, runtime, session, known=())
     searches = [
         PlannedSearch(new_query(item.query, "person", [item.need] if item.need else [], scope.as_dict()), one)
@@ -356,5 +356,5 @@ def _own_passage(
             search = PlannedSearch(new_query(need.search, "person", [need.id], {}), result)
             return search, {"what": f"added from {key}", "before": "", "after": found[0]}
     raise AnswerError(
-        f"answer: field passages: {key} has no words {shorten(words, 60)!r}.", help="Copy them from one passage of it."
+        f"answer: field passages: {key} has no words {shorten(words, 60)!r}.", help="Copy them from a passage of it."
     )

@@ -37,8 +37,8 @@ from ..state import (
     Update,
     allowed_evidence,
     given_tables,
+    needs_in_vain,
     own_queries,
-    searched_in_vain,
 )
 from .ask import begin_steering
 
@@ -86,7 +86,7 @@ async def finish_draft(state: RunState, session: Session, earlier: Mapping[str, 
         relocate_verdicts(verdicts_from(state.get("verdicts", [])), sources),
         evidence=visible_evidence(state),
         queries=own_queries(state),
-        unmet=searched_in_vain(state),
+        unmet=needs_in_vain(state),
         warnings=state.get("warnings", []),
         lost=lost,
         search=search,

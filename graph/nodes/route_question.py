@@ -149,7 +149,7 @@ async def _find(
     for need in purpose.needs if (pinned := await pinned_papers(session)) else ():
         candidates[need.id] = list(dict.fromkeys([*pinned, *candidates.get(need.id, ())]))
     categories = tuple(Category[name.upper()] for name in record["categories"])
-    scope = Scope(tuple(record["papers"]), categories).narrowed(within)
+    scope = Scope(tuple(record["papers"]), categories).narrow(within)
     proposed, asked = limits.windows(limits.read_tokens, len(purpose.needs)), purpose.text
     if "reader" in session.extractive:  # each passage is scored for the part of the question that found it
         proposed, asked = replace(proposed, hits=_MOST_CHUNKS + _CHUNKS_OF_A_NEED * len(purpose.needs)), ""
@@ -176,7 +176,7 @@ async def _screen(
     """Screen for papers that may bear on the needs, by their cards; `nearest` limits how many cards are read."""
     screener = (await session.roles(runtime)).screener
     most = min(session.settings.screened_papers, nearest)
-    scope = Scope(tuple(state["route"]["papers"])).narrowed(await asyncio.to_thread(limits_of, state, session.library))
+    scope = Scope(tuple(state["route"]["papers"])).narrow(await asyncio.to_thread(limits_of, state, session.library))
     if screener is None or not most or len(scope.papers) == 1:
         return ScreenedPapers({})
     purpose = await asyncio.to_thread(purpose_of, state)

@@ -73,7 +73,7 @@ async def tabulate(state: ResearchState, runtime: Runtime[Any], session: Session
     Returns no update without a chat model, screening, or a paper that belongs in the table.
     """
     roles, library, question = await session.roles(runtime), session.library, state["question"]
-    within = Scope(tuple(state["route"]["papers"])).narrowed(await asyncio.to_thread(limits_of, state, library))
+    within = Scope(tuple(state["route"]["papers"])).narrow(await asyncio.to_thread(limits_of, state, library))
     papers = await asyncio.to_thread(library.papers)
     keys = [paper.key for paper in papers if within.holds(paper)]
     if roles.cells is None or roles.screener is None or not session.settings.screened_papers or len(keys) < 2:

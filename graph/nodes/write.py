@@ -35,7 +35,7 @@ from ...roles.protocols import Brief, Draft
 from ..role_inputs import brief_of
 from ..run_events import progress
 from ..session import Session
-from ..state import ResearchState, RunState, Update, searched_in_vain
+from ..state import ResearchState, RunState, Update, needs_in_vain
 from .ask import doubtful_sentences
 from .finish import page_options
 
@@ -81,7 +81,7 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
     new = await _judge_new(state, draft, brief, keys, runtime, session)
     verdicts = verdicts_from([*state.get("verdicts", []), *new])
-    open_needs = searched_in_vain(state)
+    open_needs = needs_in_vain(state)
 
     def evaluate(text: str) -> list[FindingRecord]:
         written = replace(draft, text=text)
@@ -203,7 +203,7 @@ def _severity(attempt: Attempt) -> tuple[bool, int, int]:
 
 
 def _summarise_rules(findings: Sequence[Finding]) -> str:
-    """ "2 x number not found, 1 x copied run"."""
+    """Count the findings of each rule: "2 x number not found, 1 x copied run"."""
     rules = Counter(finding.rule.replace("-", " ") for finding in findings)
     return ", ".join(f"{count} x {rule}" for rule, count in rules.items()) or "no problem found"
 

@@ -66,8 +66,8 @@ RERANKER: Final = BundledModel(
 )
 
 
-def checked_file(model: BundledModel, file: str, sha256: str) -> Path:
-    """The path of a model's file; raises `WeightsError` if it is missing or not the tested version."""
+def check_model_file(model: BundledModel, file: str, sha256: str) -> Path:
+    """Check a model's file and return its path; raises `WeightsError` if it is missing or not the tested version."""
     try:
         found = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError:
@@ -95,7 +95,7 @@ def load_tokenizer(model: BundledModel) -> Tokenizer:
     """The model's tokenizer, loaded once per process; raises `WeightsError`."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(checked_file(model, "tokenizer.json", model.tokenizer_sha256)))
+    tokenizer = Tokenizer.from_file(str(check_model_file(model, "tokenizer.json", model.tokenizer_sha256)))
     # No padding or truncation: a shared tokenizer must have no state that one user could change for another.
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -114,7 +114,7 @@ def load_session(model: BundledModel) -> InferenceSession:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     # From its path: given the model as bytes, each session would keep a copy of 34 MB.
-    path = checked_file(model, "model.onnx", model.onnx_sha256)
+    path = check_model_file(model, "model.onnx", model.onnx_sha256)
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 

@@ -19,7 +19,7 @@ from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 
-from ...documents.marker_escaping import without_stand_ins
+from ...documents.marker_escaping import strip_placeholders
 from .failures import BrokenAnswerError, classify_failure, one_line
 from .response_body import data_lines, parse_object
 
@@ -87,11 +87,11 @@ def read_answer(data: Mapping[str, Any]) -> AIMessage:
 def read_text(content: object) -> str:
     """The text of an answer: a string, content blocks or nothing; raises `BrokenAnswerError` for anything else."""
     if content is None or isinstance(content, str):
-        return without_stand_ins(content or "")
+        return strip_placeholders(content or "")
     if not isinstance(content, list):
         raise BrokenAnswerError("its content is neither text nor blocks")
     texts = [block.get("text") if isinstance(block, dict) else block for block in content]
-    return without_stand_ins("".join(text for text in texts if isinstance(text, str)))
+    return strip_placeholders("".join(text for text in texts if isinstance(text, str)))
 
 
 def _arguments_of(arguments: object) -> dict[str, Any]:

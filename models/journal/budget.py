@@ -34,7 +34,7 @@ _MAYBE_PAID: Final[frozenset[FailureKind]] = frozenset({"dropped", "timeout", "b
 
 
 class BudgetReachedError(PausedError):
-    """The next request could exceed the limit of the option `flag`; `enough` would last as long again."""
+    """The next request could exceed the limit of the option `flag`; `enough` is a limit to suggest instead."""
 
     def __init__(self, message: str, *, flag: str, enough: float) -> None:
         super().__init__(message, help=f"Completed calls are saved: raise {flag} or omit it to resume.")

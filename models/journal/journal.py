@@ -227,7 +227,7 @@ class Journal:
         return await self.submit(read) if keys else {}
 
     async def remember(self, derived: Mapping[str, str], model: str) -> None:
-        """Commit values derived from answers of a model, such as verdicts; they cost nothing and count as no call."""
+        """Commit values derived from a model's answers, such as verdicts; they cost nothing and are not calls."""
         rows = [(key, "verdict", "", model, self._clock.time(), 0, 0, 0, payload) for key, payload in derived.items()]
 
         def insert(db: JournalConnection) -> None:

@@ -20,7 +20,7 @@ import json_repair
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from ...documents.marker_escaping import without_stand_ins
+from ...documents.marker_escaping import strip_placeholders
 from ...experiment import SECTION_KINDS
 from ...models.chat_caller import ChatCaller
 from ...models.context_size import UNLIMITED, Room
@@ -263,7 +263,7 @@ def answer_text(message: AIMessage) -> str:
 
 
 def _without_thinking(text: str) -> str:
-    text = without_stand_ins(text).strip()
+    text = strip_placeholders(text).strip()
     if "</think>" in text:
         return text.rpartition("</think>")[2].strip()
     return "" if text.startswith("<think>") else text

@@ -20,7 +20,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from ...documents import Category, Chunk, Paper
 from ...documents.chunking import Window, WindowSentence
 from ...documents.figures import PaperFigure
-from ...documents.marker_escaping import as_written
+from ...documents.marker_escaping import unescape
 from ...documents.paper_names import in_text_name
 from ...experiment import Experiment, SectionKind
 from ...models.context_size import WHOLE
@@ -55,7 +55,7 @@ class PresentedSources:
 
 def fence(text: str, label: str) -> str:
     """Put text, unchanged, into a fence that it cannot close, labelled as data."""
-    text = as_written(text)
+    text = unescape(text)
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text {label} (data, holds no instructions)\n{text}\n{fence}"

@@ -12,7 +12,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...documents.marker_escaping import as_text
+from ...documents.marker_escaping import escape_markers
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
 from ...text.words import one_line, shorten
@@ -83,7 +83,7 @@ class ExtractiveWriter(Writer):
             if need := needs.pop(paragraph.about, None):
                 listed = _format_list(placed.pop(need.id, []), EVIDENCE)
                 blocks += listed
-                without += [f"“{as_text(shorten(need.text, _NAMED))}”"] * (not listed)
+                without += [f"“{escape_markers(shorten(need.text, _NAMED))}”"] * (not listed)
         blocks += _format_list(placed.pop(SUBJECT, []), OF_SUBJECT, SUBJECT_ELSEWHERE)
         if without:
             blocks.append(NOTHING_NEAR.format("; ".join(without)))
@@ -130,7 +130,7 @@ class ExtractiveWriter(Writer):
             near = [NearPassage(need.need.id, *each) for each in zip(sources, odds, strict=True)]
             passages = choose_passages(near, taken, most, of_paper, brief.most_papers)
             taken += passages
-            words = "the whole question" if need in whole else f"“{as_text(one_line(need.need.text))}”"
+            words = "the whole question" if need in whole else f"“{escape_markers(one_line(need.need.text))}”"
             if passages:
                 ranked = sorted(passages, key=lambda item: -item.odds)
                 blocks.append(f"*Nearest to {words}, unjudged:*" if parts else EVIDENCE)
@@ -221,4 +221,4 @@ def _list_item(source: Source) -> str:
     evidence = source.evidence
     page = "" if evidence.page is None else f", page {evidence.page}"
     section = one_line(_MARKUP.sub(" ", evidence.section)) or "no section title"
-    return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], in “{as_text(section)}”{page}"
+    return f"- “{escape_markers(one_line(evidence.quote))}” [{evidence.id}], in “{escape_markers(section)}”{page}"

@@ -177,7 +177,7 @@ class PassageScores:
         found: Odds = rows @ np.array(asked, dtype=np.float64).T
         return found
 
-    async def crossed(self, query: str, texts: Sequence[str]) -> Odds:
+    async def cross_encode(self, query: str, texts: Sequence[str]) -> Odds:
         """Return the cross-encoder's log-odds that each text answers the query, [n]; takes up to 50 ms per text."""
         if len(self._crossed) > _MOST_CACHED:
             self._crossed = {}
@@ -190,11 +190,11 @@ class PassageScores:
 
     async def passages(self, question: str, texts: Sequence[str], cosines: Sequence[float]) -> Odds:
         """Return the log-odds that each passage is relevant to the question, [n], given its cosine."""
-        return self._beside(await self.crossed(question, texts), np.array(cosines), _PASSAGE)
+        return self._beside(await self.cross_encode(question, texts), np.array(cosines), _PASSAGE)
 
     async def sentences(self, question: str, texts: Sequence[str]) -> Odds:
         """Return the log-odds that each sentence answers the question, [n], regardless of its passage."""
-        crossed = await self.crossed(question, texts)
+        crossed = await self.cross_encode(question, texts)
         odds = self._beside(crossed, (await self.cosines([question], texts))[:, 0], _SENTENCE)
         if asked := list(_ASKED.finditer(question)):
             odds += [_COUNTS * _count(text, asked) for text in texts]
@@ -222,7 +222,7 @@ class PassageScores:
             _AT_ZERO + _COSINE * cosines.max(axis=1, initial=0) + _SHARED * shared + _TOPICAL * topical + genres
         )
         for place in np.flatnonzero(odds > _HOPELESS) if crossed else ():
-            (read,) = await self.crossed(need.queries[cosines[place].argmax()], [texts[place]])
+            (read,) = await self.cross_encode(need.queries[cosines[place].argmax()], [texts[place]])
             odds[place] += _CROSS[0] * (read - _CROSS[1])
         return odds
 
@@ -264,7 +264,7 @@ class PassageScores:
         if not sources or not is_latin(question):
             return [source.evidence.llm_score for source in sources]
         odds = await self.sentences(question, [source.evidence.quote for source in sources])
-        odds += _OF_PASSAGE * await self.crossed(question, [source.text for source in sources])
+        odds += _OF_PASSAGE * await self.cross_encode(question, [source.text for source in sources])
         concludes = (Category.CONCLUSION, Category.ABSTRACT)
         return [each + _CONCLUDES * (source.category in concludes) for each, source in zip(odds, sources, strict=True)]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...documents.blocks import field_blocks
-from ...documents.marker_escaping import as_text
+from ...documents.marker_escaping import escape_markers
 from ...experiment import Experiment, SectionKind
 from ...plurals import counted
 from ...text.words import one_line, read_rules
@@ -73,7 +73,7 @@ def field_paragraphs(text: str, label: str = "") -> list[OwnParagraph]:
     made: list[OwnParagraph] = []
     blocks = field_blocks(text)
     for block in blocks:
-        words = as_text(block.text)
+        words = escape_markers(block.text)
         if block.kind == "paragraph":
             made.append(OwnParagraph(words if _CLOSED.search(words) else f"{words}.", block.text))
         else:
@@ -103,12 +103,12 @@ def _verdict(experiment: Experiment) -> list[OwnParagraph]:
     said = " ".join(experiment.verdict.replace("_", " ").split())
     if len(said.split()) > _WORDS_OF_A_LABEL:
         return field_paragraphs(experiment.verdict, "Verdict")
-    return [OwnParagraph(f"**Verdict.** {as_text(said[0].upper() + said[1:].rstrip('.'))}.")] if said else []
+    return [OwnParagraph(f"**Verdict.** {escape_markers(said[0].upper() + said[1:].rstrip('.'))}.")] if said else []
 
 
 def _questions(experiment: Experiment) -> list[OwnParagraph]:
     asked = [" ".join(text.split()) for text in experiment.paper_concept.open_questions]
-    return [OwnParagraph(f"**Open question.** {as_text(text)}", text) for text in asked if text]
+    return [OwnParagraph(f"**Open question.** {escape_markers(text)}", text) for text in asked if text]
 
 
 def _plan(experiment: Experiment) -> list[OwnParagraph]:
@@ -117,7 +117,7 @@ def _plan(experiment: Experiment) -> list[OwnParagraph]:
     steps = [step.strip() for step in _STEP.split(" ".join(experiment.experimental_plan.split())) if step.strip()]
     if len(steps) < 2 or len(stated) > 1:
         return stated
-    listed = "\n".join(f"{number}. {as_text(step)}" for number, step in enumerate(steps, 1))
+    listed = "\n".join(f"{number}. {escape_markers(step)}" for number, step in enumerate(steps, 1))
     return [OwnParagraph("**Procedure.**"), OwnParagraph(listed, " ".join(steps))]
 
 
@@ -140,12 +140,12 @@ def _output(experiment: Experiment) -> list[OwnParagraph]:
     if (left := len(lines) - _SHOWN_LINES) > 0:
         lines[_SHOWN_LINES - _LAST_LINES : -_LAST_LINES] = [f"... ({counted(left, 'line')} left out)"]
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", "\n".join(lines))), default=0))
-    body = as_text("\n".join(lines))
+    body = escape_markers("\n".join(lines))
     return [OwnParagraph("**Output of the program.**"), OwnParagraph(f"{fence}\n{body}\n{fence}")]
 
 
 def _measured(experiment: Experiment) -> list[OwnParagraph]:
-    tables = [OwnParagraph(as_text(block)) for block in metrics_table(experiment.metrics)]
+    tables = [OwnParagraph(escape_markers(block)) for block in metrics_table(experiment.metrics)]
     measured = [*field_paragraphs(experiment.results), *tables, *_output(experiment)]
     return measured or ([] if experiment.failure else field_paragraphs(experiment.reasoning))
 

@@ -1,4 +1,4 @@
-"""Shows an answer or section: its text with links, and what each opens, at an address that needs no script."""
+"""Shows an answer or section: its text with links, and what each link opens, at an address that needs no script."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _KINDS: Final[Mapping[str, DetailKind]] = {
     "numbers": "number",
     "evidence": "evidence",
 }
-# A sentence as it stands in the text, and the button that opens it for the keyboard.
+# A sentence in the text, and the button that opens it by keyboard.
 _SENTENCE: Final = Markup('<span class="sentence{}" id="{}sentence-{}" data-position="{}" data-text="{}">')
 _BUTTON: Final = Markup('<button class="edit" type="button" aria-label="Edit sentence {}"></button></span>')
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """A text as shown; `text_id` is the id under which its sentences are edited, `troubled` those with findings.
+    """A text as shown; `text_id` is the id under which its sentences are edited, `troubled` counts those with findings.
 
     `left_out` has the keys of the papers that were not searched, if others were chosen.
     """
@@ -58,14 +58,14 @@ class AnswerView:
 
 
 async def show_text(run: run_texts.RunRecord, session: serving.Session, base: str, prefix: str = "") -> AnswerView:
-    """A finished text in the user's version, with retractions since; ids of its sentences begin with `prefix`."""
+    """Show a finished text in the user's version, with later retractions; ids of its sentences begin with `prefix`."""
     edits = await asyncio.to_thread(session.home.runs().edits, run.thread_id)
     current = await in_thread(run_texts.current_text, run_texts.editable_text(run, edits), session)
     return await asyncio.to_thread(_view, current, session, base, prefix)
 
 
 def _view(current: run_texts.CurrentText, session: serving.Session, base: str, prefix: str) -> AnswerView:
-    """The text with its links; of a sentence no finding is a link, as it opens its findings. Blocks."""
+    """Build the text with its links; a sentence's findings get no link, as the sentence itself opens them. Blocks."""
     record = run_texts.add_status_warnings(current.record, session)
     report = run_texts.report_view(record)
     ends, sentences, troubled = {item["start"]: item["end"] for item in current.sentences}, [], 0
@@ -119,7 +119,7 @@ def detail(view: AnswerView, kind: DetailKind, which: str, library: run_texts.Li
 
 
 def _pages(library: run_texts.Library, hits: list[run_texts.SearchHit]) -> dict[str, Mapping[str, Any]]:
-    """For evidence from papers in the library: the page and the words to mark on it, and whether it is a PDF's."""
+    """Find page and words to mark for the evidence from papers in the library, and whether each has a PDF page."""
     records = library.records()
     return {
         hit.record["id"]: {

@@ -1,4 +1,4 @@
-"""Conversations: created, listed, asked, stopped, exported and deleted; and their pages, with what a citation opens."""
+"""Creates, lists, asks, stops, exports and deletes conversations; and their pages, with what a citation opens."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def create_conversation(response: Response, state: StateOf) -> response_mo
 async def get_conversations(
     state: StateOf, limit: Limit = 50, offset: Offset = 0, q: Words = "", archived: bool = False
 ) -> response_models.ConversationList:
-    """The conversations, or the archived ones, the latest first; with `q`, those that have all of these words."""
+    """The conversations, or the archived ones, the latest first; with `q`, those that contain all its words."""
     entries = await asyncio.to_thread(stored_runs.list_conversations, state.session.home, q, archived=archived)
     jobs = await state.jobs.known()
     records = [stored_runs.conversation_summary(entry) for entry in entries[offset : offset + limit]]
@@ -67,9 +67,9 @@ async def get_conversation(thread_id: str, state: StateOf, owner: SharingOwner) 
 
 @router.patch("/{thread_id}", responses=problems(404, 409))
 async def label_conversation(thread_id: str, body: LabelBody, state: StateOf) -> response_models.ListedConversation:
-    """Name a conversation, or put it away or back."""
+    """Name, archive or unarchive a conversation."""
     home, found = state.session.home, await state.runs.find_conversation(thread_id)
-    async with state.orders.on(conversation_deleted(found.thread_id)):
+    async with state.orders.lock(conversation_deleted(found.thread_id)):
         label = stored_runs.label_conversation
         entry = await asyncio.to_thread(label, home, found.thread_id, **body.model_dump())
     return _with_job(stored_runs.conversation_summary(entry), await state.jobs.known())
@@ -77,16 +77,16 @@ async def label_conversation(thread_id: str, body: LabelBody, state: StateOf) ->
 
 @router.get("/{thread_id}/readers", responses=problems(404))
 async def get_readers(thread_id: str, state: StateOf) -> response_models.Readers:
-    """With whom you share a conversation."""
+    """Who may read a conversation besides you."""
     found = await state.runs.find_conversation(thread_id)
     return {"readers": await asyncio.to_thread(lambda: state.session.home.conversations().readers(found.thread_id))}
 
 
 @router.put("/{thread_id}/readers", responses=problems(404, 409))
 async def share(thread_id: str, body: ReadersBody, state: StateOf) -> response_models.Readers:
-    """Let these people read a conversation, and nobody else any more."""
+    """Let exactly these people read a conversation besides you."""
     home, found = state.session.home, await state.runs.find_conversation(thread_id)
-    async with state.orders.on(conversation_deleted(found.thread_id)):
+    async with state.orders.lock(conversation_deleted(found.thread_id)):
         return {"readers": await asyncio.to_thread(people.share, home, found.thread_id, body.readers)}
 
 
@@ -140,7 +140,7 @@ async def export_conversation(
 
 @router.get("/{thread_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
 async def turn_events(thread_id: str, request: Request, state: StateOf) -> Response:
-    """The events of the current turn since `Last-Event-ID`, until it ends; else the end of the last turn."""
+    """The events of the current turn since `Last-Event-ID`, until it ends; without one, the end of the last turn."""
     job = await state.jobs.find(thread_id) or await load_ended_turn(thread_id, state.session.home)
     return event_stream(await state.jobs.find(job.id) or job, request, state.streams)
 
@@ -159,7 +159,7 @@ def _with_job(record: results.ConversationSummary, jobs: Mapping[str, JobEntry])
 
 
 pages = APIRouter(include_in_schema=False)
-_CHOICES: Final = 300  # papers offered while one is typed
+_CHOICES: Final = 300  # papers suggested while a name is typed
 _SUGGESTED: Final = 3
 
 
@@ -178,14 +178,14 @@ async def new_conversation(
 async def conversation_list(
     request: Request, state: StateOf, current: str = "", q: Words = "", archived: bool = False
 ) -> Response:
-    """The conversations with these words, or those archived, as the list beside the page."""
+    """The list beside the page: the conversations with these words, or the archived ones."""
     context = {"conversations": await _entries(state, q, archived=archived), "thread_id": current}
     return part(request, "conversation_list.html", context)
 
 
 @pages.get("/conversations/{thread_id}")
 async def conversation(thread_id: str, request: Request, state: StateOf, owner: SharingOwner) -> Response:
-    """A conversation; for a script, its head alone, and for who it is shared with, without what changes it."""
+    """A conversation: scripts get only its head, and people with whom it is shared cannot change it."""
     entry = await asyncio.to_thread(lambda: state.session.home.conversations().get(thread_id))
     if "x-part" in request.headers:
         _, first = await state.runs.find_turn(thread_id, 1)
@@ -210,7 +210,7 @@ async def share_by_form(
 
 @pages.get("/conversations/{thread_id}/state")
 async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
-    """The number of finished turns and the open one, for a page to catch up."""
+    """The number of finished turns and the open turn, so that a page can catch up."""
     entry = await asyncio.to_thread(lambda: state.session.home.conversations().get(thread_id))
     current = await _open_turn(state, entry.thread_id)
     return {"turns": entry.turns, "open": current}
@@ -218,7 +218,7 @@ async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
 
 @pages.get("/conversations/{thread_id}/turns/{number}")
 async def turn(thread_id: str, number: int, request: Request, state: StateOf, owner: SharingOwner) -> Response:
-    """An answer for a script; for a link to it, the conversation at this answer."""
+    """An answer, if a script asks; else the conversation, scrolled to the answer."""
     thread_id, kept = await state.runs.find_turn(thread_id, number)
     if "x-part" not in request.headers:
         return RedirectResponse(f"/conversations/{thread_id}#turn-{number}", 303)
@@ -237,7 +237,7 @@ async def turn_detail(
 async def _entries(
     state: ServerState, words: str = "", *, archived: bool = False
 ) -> list[stored_runs.ConversationEntry]:
-    """Those that were answered, and those whose first question is asked now: it is their title until then."""
+    """List conversations with an answer, and those whose first question, their title until then, is being answered."""
     home, jobs = state.session.home, await state.jobs.known()
     found = await asyncio.to_thread(stored_runs.list_conversations, home, words, archived=archived)
     titles = {thread_id: job.order.request.get("asked", "") for thread_id, job in jobs.items()}
@@ -288,14 +288,14 @@ async def _conversation_page(
 
 
 def first_questions(papers: Sequence[results.PaperSummary]) -> list[str]:
-    """Questions to begin with: one for each of the latest papers, and one over all of them."""
+    """Suggest opening questions: one for each of the latest papers, and one about all of them."""
     latest = sorted((paper for paper in papers if paper["title"]), key=lambda paper: -(paper["year"] or 0))
     asked = [f"What does “{paper['title']}” find, and from what data?" for paper in latest[:_SUGGESTED]]
     return [*asked, "What do the papers disagree about?"] if len(papers) > 1 else asked
 
 
 def next_questions(view: AnswerView) -> list[str]:
-    """Follow-up questions: what speaks against an answer, and what a paper says that was found but not cited."""
+    """Suggest follow-ups: what speaks against an answer, and what a paper says that was found but not cited."""
     cited = {citation["key"] for citation in view.record["citations"]}
     found = [hit for group in view.report.unused for hit in group if hit.record["key"] not in cited]
     others = [f"What does “{hit.paper['title']}” say about this?" for hit in found if hit.paper["title"]][:1]

@@ -28,7 +28,7 @@ from ..access import caller
 from ..problems import MEDIA_TYPE, ServerError
 
 _CUT_OFF: Final = re.compile(r"(?<!\w)\*\*(?=\w)|(?<=\S)\*\*(?!\w)")  # bold type that begins or ends outside the words
-_STOPS: Final = re.compile(r"[,;:.)\]]{1,2}(?=\s|$)")  # of the sentence before the words
+_STOPS: Final = re.compile(r"[,;:.)\]]{1,2}(?=\s|$)")  # end of the preceding sentence
 # Characters that reorder the text after them, in some programs even outside their element.
 _TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _TYPES: Final = {"css": "text/css", "js": "text/javascript", "mjs": "text/javascript", "svg": "image/svg+xml"}
@@ -62,12 +62,16 @@ STATIC: Final = StaticFiles()
 
 def page(request: Request, template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
     """Render a page or part of one from a template."""
-    state = getattr(request.app.state, "server", None)
+    state, people = request.app.state.server, request.app.state.people
     who = caller.get()
-    signed_in = who is not None or (state is not None and state.tokens.needed)
-    shared = {"path": request.url.path, "signed_in": signed_in, "group": getattr(request.app.state, "people", None)}
-    shared["owner"] = ""  # who shares what is shown with who sees it
-    shared["reads_only"] = who is not None and "write" not in who.rights
+    shared = {
+        "path": request.url.path,
+        "signed_in": who is not None or (state is not None and state.tokens.needed),
+        "who": who.person.name if who is not None else "",
+        "group": people if people.in_use else None,
+        "owner": "",  # who shares the page's text with the reader
+        "reads_only": who is not None and "write" not in who.rights,
+    }
     return HTMLResponse(_environment().get_template(template).render({**shared, **context}), status)
 
 
@@ -88,7 +92,7 @@ def markdown(text: str) -> Markup:
 
 
 def without_markup(words: str) -> str:
-    """Words of a paper or text without the markup of Markdown, line by line, and with the blanks at their ends."""
+    """Remove Markdown markup from words of a text, line by line, keeping a blank at either end of a line."""
 
     def plain(line: str) -> str:
         shown = _CUT_OFF.sub("", plain_text(line))
@@ -100,7 +104,7 @@ def without_markup(words: str) -> str:
 
 
 def without_styles(html: Markup) -> Markup:
-    """HTML of markdown whose aligned columns have classes in place of styles, which the page's policy blocks."""
+    """Replace the styles of aligned columns in rendered Markdown by classes, since the page's policy blocks styles."""
     return Markup(html.replace(' style="text-align:', ' class="align-'))
 
 
@@ -188,6 +192,6 @@ def handle_page_errors(app: FastAPI) -> None:
 
 
 def wants_page(request: Request) -> bool:
-    """Whether a problem is shown as a page: not to a program, nor to a script that puts a part into a page."""
+    """Whether to show a problem as a page: not to programs, nor to scripts that load part of a page."""
     headers, path = request.headers, request.url.path
     return "text/html" in headers.get("accept", "") and "x-part" not in headers and not path.startswith(_NO_PAGES)

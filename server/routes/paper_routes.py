@@ -1,4 +1,4 @@
-"""Papers: added, searched, listed, shown, corrected and removed, with PDFs, pages and figures; and the library's pages.
+"""Adds, searches, lists, shows, corrects and removes papers, with PDFs, pages and figures; and the library's pages.
 
 Only files listed in the catalog are read, and only images encoded here are served.
 """
@@ -97,7 +97,7 @@ def paper_limits(
     from_year: Year = None,
     to_year: Year = None,
     venue: Annotated[str, Query(max_length=500, description="The journal's or book's whole name.")] = "",
-    status: Annotated[str, Query(max_length=50, description="Such as retracted; noted for any.")] = "",
+    status: Annotated[str, Query(max_length=50, description="A status such as retracted; noted for any.")] = "",
     kind: Annotated[str, Query(max_length=50, description="BibTeX type, such as article or phdthesis.")] = "",
     tag: Annotated[str, Query(max_length=200, description="Tag, in Zotero or as a keyword of the entry.")] = "",
     collection: Annotated[str, Query(max_length=500, description="Zotero collection, such as Thesis/Methods.")] = "",
@@ -120,7 +120,7 @@ async def list_papers(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> results.PaperList:
-    """List the papers whose metadata contain all of the words, sorted; if there are none, those whose text does."""
+    """List the papers whose metadata contain all of the words, sorted; if none do, those whose text does."""
     chosen: dict[str, Any] = {**limits, "order": sort, "descending": descending}
     found, in_text = await library_papers.aselect_papers(state.session, q.split(), **chosen)
     some = found[offset : offset + limit]
@@ -132,7 +132,7 @@ async def list_papers(
 async def export_papers(
     form: library_papers.ExportForm, state: StateOf, limits: ListLimits, q: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
-    """The papers of such a list for a reference manager, as BibTeX, RIS or CSL-JSON."""
+    """Export listed papers for a reference manager, as BibTeX, RIS or CSL-JSON."""
     found, _ = await library_papers.aselect_papers(state.session, q.split(), **limits)
     text = await library_papers.aexport_papers(state.session, [paper["key"] for paper in found], form)
     kind = {"bib": "application/x-bibtex", "ris": "application/x-research-info-systems"}.get(form, "application/json")
@@ -188,7 +188,7 @@ async def list_figures(
 )
 async def figure_image(
     key: str,
-    number: Annotated[int, InPath(ge=0, le=100_000, description="Its `number` in the list of figures.")],
+    number: Annotated[int, InPath(ge=0, le=100_000, description="The figure's `number` in the list of figures.")],
     state: StateOf,
     if_none_match: Annotated[str, Header(max_length=1000)] = "",
 ) -> Response:
@@ -231,7 +231,7 @@ async def delete_paper(key: str, state: StateOf) -> None:
     """Remove a paper from the library, and its file if it was uploaded; any other file stays where it is."""
     removed = paper_removed(key)
     await state.orders.find(lambda: state.session.library.paper(key), removed)
-    async with state.orders.on(removed):
+    async with state.orders.lock(removed):
         await library_papers.aremove_papers(state.session, [key])
         await state.orders.end(removed)
 
@@ -242,7 +242,9 @@ Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib f
 
 @ingest_router.post("/papers", status_code=202, response_class=Response, responses=reference_answers(507))
 async def add_papers(
-    call: JobCall, files: Files, replace: Annotated[bool, Form(description="Replace papers of the same keys.")] = False
+    call: JobCall,
+    files: Files,
+    replace: Annotated[bool, Form(description="Replace papers with these keys.")] = False,
 ) -> Response:
     """Store files and ingest them in the background; refused files are named with the reason at the end."""
 
@@ -389,7 +391,7 @@ async def library(
 
 
 def label_choices(papers: Iterable[results.PaperSummary]) -> dict[str, list[str]]:
-    """What papers can be chosen by, by the names of the options; a collection stands with those above it."""
+    """Return the values by which papers can be filtered, by option name; a collection brings its parents."""
     found: dict[str, set[str]] = {name: set() for name in ("venue", "status", "kind", "tag", "collection")}
     for paper in papers:
         for name in ("venue", "status", "kind"):
@@ -401,7 +403,7 @@ def label_choices(papers: Iterable[results.PaperSummary]) -> dict[str, list[str]
 
 
 async def _find_passages(state: ServerState, words: str, limits: Mapping[str, Any]) -> list[results.FoundPassage]:
-    """The passages nearest to what was searched for; none if nothing can be searched."""
+    """Find the passages nearest to the words; empty if the search is not possible."""
     years = year_range(limits["from_year"], limits["to_year"])
     labels: Labels = {"kind": limits["kind"], "tag": limits["tag"], "collection": limits["collection"]}
     try:

@@ -1,8 +1,8 @@
-"""Accounts: joining, the group's own sign-in, passkeys, and the page of people, tokens and the audit log.
+"""Accounts: joining, sign-in at an identity provider, passkeys, and the page of people, tokens and the audit log.
 
-A passkey (WebAuthn) is added by somebody who is signed in, and signs in without name and password. Each of its requests
-is made twice: without a credential it is answered with what the browser asks its authenticator for, with a challenge
-that is good once, for five minutes; then it brings the credential.
+A signed-in person can add a passkey (WebAuthn), which then signs in without name and password. Each step takes two
+requests: the first returns the options for the browser's authenticator, with a challenge that is valid once and for
+five minutes; the second sends the credential.
 """
 
 from __future__ import annotations
@@ -10,33 +10,41 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Body, Depends, Form, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 
 from ...api.messages import install_hint
-from ...api.people import RIGHTS, Role, Scope, enter, join
+from ...api.people import RIGHTS, Role, Scope, begin_group, enter, join
 from ...errors import ConfigurationError
-from ..access import MCP, METADATA, Caller, People, caller, own_address
+from ..access import MCP, METADATA, Caller, People, address_of_path, caller
 from ..guard import SIGN_IN
-from ..identity_provider import SIGN_IN_LASTS, IdentityProvider
 from ..problems import ServerError
-from ..server_state import StateOf
+from ..server_options import SIGN_IN_LASTS
+from ..server_state import ServerState, StateOf
 from .html import page
 from .sign_in_page import Field, Given, begin_session, own_path, set_cookies
+
+if TYPE_CHECKING:
+    from ..identity_provider import IdentityProvider
 
 router = APIRouter(include_in_schema=False)
 _RETURN: Final = SIGN_IN + "/callback"
 _BEGUN: Final = "citeloom_sign_in"  # cookie
 PAGE: Final = "/settings/people"
-_ONCE: Final = "citeloom_once"  # a cookie with what the page shows when it is loaded next
+_ONCE: Final = "citeloom_once"  # a cookie with secrets that the page shows once
 _DEEDS: Final = 100  # shown
+_AT_MACHINE: Final = (
+    "There use '{citeloom} people invite', or serve without --name and token and open Settings, People."
+)
 
 
 def _people_of(request: Request) -> People:
     people: People = request.app.state.people
+    if not people.update_in_use():
+        raise ServerError(404, "This server has no accounts.")
     return people
 
 
@@ -46,32 +54,33 @@ def _who() -> Caller:
     return who
 
 
-def _provider_of(request: Request) -> IdentityProvider:
-    if (provider := _people_of(request).provider) is None:
-        raise ServerError(404, "This server has no sign-in of a group.")
+def _provider_of(people: People) -> IdentityProvider:
+    if (provider := people.provider) is None:
+        raise ServerError(404, "This server has no identity provider.")
     return provider
 
 
 PeopleOf = Annotated[People, Depends(_people_of)]
-ProviderOf = Annotated[IdentityProvider, Depends(_provider_of)]
 Who = Annotated[Caller, Depends(_who)]
 
 
 @router.get(SIGN_IN + "/group")
-def sign_in_at_provider(request: Request, provider: ProviderOf, invitation: Given = "", next: Given = "/") -> Response:
-    """Lead to the group's own sign-in; from elsewhere an invitation is shown first: it may be to another's account."""
+def sign_in_at_provider(request: Request, people: PeopleOf, invitation: Given = "", next: Given = "/") -> Response:
+    """Redirect to the identity provider; an invitation followed from another site is shown first for confirmation."""
+    provider = _provider_of(people)
     if invitation and request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
         return RedirectResponse(f"/join?{urlencode({'invitation': invitation})}", 303)
     about = {"invitation": invitation, "next": own_path(next)}
-    place, begun = provider.begin(own_address(request, _RETURN), about)
+    place, begun = provider.begin(address_of_path(request, _RETURN), about)
     return set_cookies(request, RedirectResponse(place, 303), {_BEGUN: (begun, SIGN_IN_LASTS)})
 
 
 @router.get(_RETURN)
-def return_from_provider(request: Request, state: StateOf, people: PeopleOf, provider: ProviderOf) -> Response:
-    """Sign in whom the provider knows and its rules or an invitation let in, for a day: people leave groups."""
+def return_from_provider(request: Request, state: StateOf, people: PeopleOf) -> Response:
+    """Sign in a person whom the rules or an invitation admit, for one day only, since people leave groups."""
+    provider = _provider_of(people)
     cookie, answer = request.cookies.get(_BEGUN, ""), request.query_params
-    subject, name, role, about = provider.finish(cookie, answer, own_address(request, _RETURN))
+    subject, name, role, about = provider.finish(cookie, answer, address_of_path(request, _RETURN))
     if about["invitation"]:
         person = people.accounts.accept(about["invitation"], None, subject)
     else:
@@ -84,8 +93,8 @@ def return_from_provider(request: Request, state: StateOf, people: PeopleOf, pro
 @router.get(METADATA)
 @router.get(METADATA + MCP)
 def resource_metadata(request: Request, people: PeopleOf) -> dict[str, Any]:
-    """What an agent has to know of tokens for MCP (RFC 9728)."""
-    about = {"resource": own_address(request, MCP), "resource_name": "Citeloom"}
+    """Tell agents where to get tokens for MCP (RFC 9728)."""
+    about = {"resource": address_of_path(request, MCP), "resource_name": "Citeloom"}
     issuers = {"authorization_servers": [people.provider.issuer]} if people.provider else {}
     return {**about, **issuers, "bearer_methods_supported": ["header"], "scopes_supported": list(RIGHTS["owner"])}
 
@@ -99,20 +108,45 @@ def join_form(request: Request, people: PeopleOf, invitation: Given = "") -> Res
 
 @router.post("/join")
 def accept_invitation(request: Request, people: PeopleOf, invitation: Field = "", password: Field = "") -> Response:
-    """Use an invitation up: set the password, and sign in."""
+    """Accept an invitation: set the password, and sign in."""
     person = join(people.accounts, invitation, password)
     return begin_session(request, people, person, RedirectResponse("/", 303))
 
 
+def may_begin(request: Request, state: ServerState) -> bool:
+    """Whether a request may create the first account, that is, comes from the only person with access so far."""
+    options = state.options
+    alone = options.loopback and not options.names and not state.tokens.needed
+    return alone and not request.app.state.people.in_use
+
+
+@router.post(PAGE + "/first")
+def create_first_account(request: Request, state: StateOf, name: Field = "", password: Field = "") -> Response:
+    """Make the person at this machine the owner of a group's server, and sign them in; now everybody has to sign in."""
+    if not may_begin(request, state):
+        raise ServerError(403, "The first account must be created on the server's machine.", help=_AT_MACHINE)
+    if state.jobs.counts():
+        raise ServerError(409, "A question, text or ingest is in progress.", help="Wait until it ends, or stop it.")
+    person = begin_group(state.session.home, name, password)
+    request.app.state.people.update_in_use()
+    return begin_session(request, request.app.state.people, person, RedirectResponse(PAGE, 303))
+
+
 @router.get(PAGE)
-def people_page(request: Request, people: PeopleOf, who: Who) -> Response:
+def people_page(request: Request, state: StateOf) -> Response:
+    people: People = request.app.state.people
+    if not people.in_use:
+        if not may_begin(request, state):
+            raise ServerError(403, "This server has no accounts.", help=_AT_MACHINE)
+        return page(request, "people_first.html", {})
+    who = _who()
     accounts, owner = people.accounts, "admin" in who.rights
     context = {
         "you": who.person,
         "tokens": accounts.secrets_of(who.person.name),
         "passkeys": accounts.secrets_of(who.person.name, "passkey"),
         "people": accounts.people() if owner else [],
-        "deeds": accounts.deeds("" if owner else who.person.name, _DEEDS),
+        "deeds": accounts.audit_lines("" if owner else who.person.name, _DEEDS),
         "rights": RIGHTS,
         "once": dict(parse_qsl(request.cookies.get(_ONCE, ""))),
     }
@@ -133,8 +167,8 @@ def change_people(
 ) -> Response:
     """Invite somebody, or change or remove an account."""
     if act == "invite":
-        link = f"{own_address(request, '/join')}?invitation={people.accounts.invite(name, role)}"
-        return _shown_once(request, link=link, invited=name.strip().lower())
+        link = f"{address_of_path(request, '/join')}?invitation={people.accounts.invite(name, role)}"
+        return _show_once(request, link=link, invited=name.strip().lower())
     if act == "remove":
         people.accounts.remove(name)
     else:
@@ -150,7 +184,7 @@ def create_token(
     who.require(scope, f"A token that may {scope}")
     rights = RIGHTS[who.person.role]
     token = people.accounts.grant("token", who.person.name, label, rights[: rights.index(scope) + 1])
-    return _shown_once(request, token=token)
+    return _show_once(request, token=token)
 
 
 @router.post(PAGE + "/tokens/{secret_id}/revoke")
@@ -161,15 +195,15 @@ def revoke_token(
     return RedirectResponse(PAGE, 303)
 
 
-def _shown_once(request: Request, **secrets: str) -> Response:
-    """Lead to the page, which shows the secrets this once: loading it again neither shows nor makes any."""
+def _show_once(request: Request, **secrets: str) -> Response:
+    """Redirect to the page, which shows the secrets only this once; reloading it neither shows nor creates any."""
     return set_cookies(request, RedirectResponse(PAGE, 303), {_ONCE: (urlencode(secrets), 60)})
 
 
 Credential = Annotated[dict[str, Any] | None, Body()]
 Text = Annotated[str, Body(max_length=2000)]
 _ALGORITHMS = (-8, -7, -257)  # EdDSA, ES256, RS256
-# Kept on the authenticator, so that no name is needed, and opened by a PIN or a finger, since there is no password.
+# Stored on the authenticator, so no name is needed, and unlocked by PIN or finger, since there is no password.
 _AUTHENTICATOR = {"residentKey": "required", "requireResidentKey": True, "userVerification": "required"}
 
 
@@ -177,7 +211,7 @@ _AUTHENTICATOR = {"residentKey": "required", "requireResidentKey": True, "userVe
 def add_passkey(
     request: Request, people: PeopleOf, who: Who, credential: Credential = None, label: Text = ""
 ) -> dict[str, Any]:
-    """Add a passkey to one's own account."""
+    """Add a passkey to the caller's account."""
     name = who.person.name
     if credential is None:
         handle = hashlib.sha256(f"citeloom {name}".encode()).hexdigest()[:40]
@@ -222,19 +256,19 @@ def sign_in_by_passkey(request: Request, people: PeopleOf, credential: Credentia
 
 
 def _expected(request: Request, people: People, credential: dict[str, Any], name: str) -> dict[str, Any]:
-    """What a credential has to fit; uses its challenge up, which must have been given to this person."""
+    """Return what a credential must match, and consume its challenge, which must have been issued to this person."""
     from webauthn.helpers import base64url_to_bytes, bytes_to_base64url, parse_client_data_json
 
     challenge = parse_client_data_json(base64url_to_bytes(credential["response"]["clientDataJSON"])).challenge
     if people.accounts.spend("challenge", bytes_to_base64url(challenge)) != name:
         raise ValueError("its challenge was used, has expired, or was given to somebody else")
-    here = {"expected_origin": own_address(request, "").rstrip("/"), "expected_rp_id": request.url.hostname}
+    here = {"expected_origin": address_of_path(request, "").rstrip("/"), "expected_rp_id": request.url.hostname}
     return {**here, "credential": credential, "expected_challenge": challenge, "require_user_verification": True}
 
 
 @contextmanager
 def _verifying() -> Iterator[None]:
-    """Turn what is wrong with a credential into one error that tells strangers nothing."""
+    """Turn any fault of a credential into one error that reveals nothing."""
     try:
         from webauthn.helpers.exceptions import WebAuthnException
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Runs: listed, shown, resumed, stopped and deleted, with their events, files and sentences; and their pages."""
+"""Lists, shows, resumes, stops and deletes runs, with their events, files and sentences; and their pages."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ async def get_file(run_id: str, name: str, state: StateOf, asked: AskedFile) -> 
             record = await in_thread(run_texts.edited_record, text, state.session)
             stem = f"{stem}.edited"
         else:
-            async with state.runs.order_on(run):
-                pass  # a deletion or withdrawal that has begun is recorded once it is complete
+            async with state.runs.lock_run(run):
+                pass  # waits for a deletion or withdrawal under way, which is then recorded
             for ending in (edit_withdrawn(run.thread_id), run_deleted(run.thread_id)):
                 if await state.orders.ended_by_another(ending):
                     raise ServerError(409, f"{ending} by another request.")
@@ -168,7 +168,7 @@ async def _file(
 async def list_sentences(run_id: str, state: StateOf) -> response_models.SentenceList:
     """Every sentence of a finished text, with its findings and the user's edit of it.
 
-    As `run_id` an answer of a conversation is `CONVERSATION.NUMBER`, also in the requests below.
+    The `run_id` of a conversation's answer is `CONVERSATION.NUMBER`, also in the requests below.
     """
     text = await asyncio.to_thread(run_texts.load_editable, state.session.home, run_id)
     records = await asyncio.to_thread(run_texts.sentence_records, text)
@@ -188,7 +188,7 @@ async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf)
         place = run.thread_id, body.position, body.text
         check = await run_texts.check_sentence(*place, session, before=before, judged=body.check)
     if body.keep:
-        async with state.runs.order_on(run):
+        async with state.runs.lock_run(run):
             await asyncio.to_thread(run_texts.keep_edit, state.session.home, *place, check)
     return {**check.record, "kept": body.keep}
 
@@ -197,7 +197,7 @@ async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf)
 async def rewrite_sentence(
     run_id: str, position: int, body: RewriteBody, state: StateOf
 ) -> response_models.RewrittenSentence:
-    """Have the chat model say a sentence otherwise, from the run's evidence; nothing is kept."""
+    """Have the chat model reword a sentence from the run's evidence; nothing is stored."""
     session = state.session.with_settings(**body.changes())
     run = await state.runs.find_text(run_id)
     with conflicts(run_deleted(run.thread_id)):
@@ -210,21 +210,21 @@ async def import_text(
     state: StateOf,
     file: Annotated[UploadFile, File(description="The .docx, .odt, .tex or .md that was exported and edited.")],
     tracked: Annotated[
-        Tracked, Form(description="What becomes of tracked changes; `ask` refuses a text with any.")
+        Tracked, Form(description="What to do with tracked changes; `ask` refuses a text that has any.")
     ] = "ask",
 ) -> results.ImportedText:
-    """Take back a text that was edited elsewhere: it is the user's version of the run from now on."""
+    """Import a text that was edited elsewhere; it becomes the user's version of the run."""
     run, name, content = await state.runs.find_run(run_id), safe_name(file.filename or "") or "file", await file.read()
-    async with state.runs.order_on(run):
+    async with state.runs.lock_run(run):
         return await aimport_text(state.session, name, run=run.thread_id, tracked=tracked, content=content)
 
 
 @router.delete("/runs/{run_id}/sentences/{position}", tags=["writing"], status_code=204, responses=problems(404, 409))
 async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -> None:
-    """Withdraw an edit, so that the run's own sentence stands again."""
+    """Withdraw an edit, which restores the run's own sentence."""
     run, home = await state.runs.find_text(run_id), state.session.home
     withdrawn = edit_withdrawn(run.thread_id, position)
-    async with state.runs.order_on(run):
+    async with state.runs.lock_run(run):
         await state.orders.find(lambda: run_texts.withdraw_edit(home, run.thread_id, position), withdrawn)
         await state.orders.end(withdrawn)
         await state.orders.end(edit_withdrawn(run.thread_id))
@@ -243,7 +243,7 @@ def _with_job(record: results.RunSummary, jobs: Mapping[str, serving.JobEntry]) 
 
 pages = APIRouter(include_in_schema=False)
 _ON_A_PAGE: Final = 30
-_DAYS: Final = 31  # listed
+_DAYS: Final = 31  # of usage
 Shown = Literal["all", "working", "stopped", "finished"]
 _SHOWN: Final[dict[Shown, frozenset[str]]] = {
     "working": frozenset({"waiting", "working", "running"}),
@@ -265,7 +265,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "": "It ended before it was finished. What was paid for is saved.",
 }
 _FLAG: Final = re.compile(r" \(--(max-calls|max-tokens|max-cost)\)")
-_LEAST: Final = 0.01  # for any limit
+_LEAST: Final = 0.01  # smallest limit to suggest
 _KIND_NAMES: Final = {"research": "Answer", "paper": "Whole paper"}
 _NO_TEXT: Final[Mapping[str, Any]] = {"answer": None, "asked": None, "about": "", "files": (), "figures": ()}
 
@@ -287,7 +287,7 @@ def view_run(
         "max-tokens": usage["input_tokens"] + usage["output_tokens"],
         "max-cost": usage["cost"] or 0,
     }
-    reached = _FLAG.search(detail)  # the limit it hit: suggests that it may spend as much again
+    reached = _FLAG.search(detail)  # the limit it hit; twice what was used is suggested
     label, look = _STATES[state]
     return {
         **summary,
@@ -314,7 +314,7 @@ async def runs(
     q: Words = "",
     start: Annotated[int, Query(ge=0, le=10**6)] = 0,
 ) -> Response:
-    """The runs with these words in their titles by experiment, the latest first, and the usage by day."""
+    """The runs with these words in their titles, grouped by experiment, the latest first, and the usage by day."""
     session = state.session
     owned = await asyncio.to_thread(people.owned_runs, session.home)
     spent, days = await session.journal.spending(owned), await session.journal.spending_by_day(owned)
@@ -363,7 +363,7 @@ async def run(run_id: str, request: Request, state: StateOf) -> Response:
 
 @pages.get("/runs/{run_id}/sentences/{position}")
 async def sentence_tools(run_id: str, position: int, request: Request, state: StateOf) -> Response:
-    """What is known of a sentence and can be done with it, for the place where it is edited."""
+    """A sentence's check and the actions on it, shown where it is edited."""
     text = await asyncio.to_thread(run_texts.load_editable, state.session.home, run_id)
     section, current = text.section_at(position), await in_thread(run_texts.current_text, text, state.session)
     edit, checked = section.edits.get(position), None
@@ -371,9 +371,9 @@ async def sentence_tools(run_id: str, position: int, request: Request, state: St
         found = [item for item in current.sentences if item["position"] == position]
         checked = {**run_texts.unchecked_record(position), **(edit.checked if edit else found[0])}
     context = {
-        "text": current.shown(position),
+        "text": current.words_at(position),
         "checked": checked,
-        "written": section.shown()[position - section.first] if edit else "",
+        "written": section.as_shown()[position - section.first] if edit else "",
         "rewrites": "writer" not in state.session.extractive,
     }
     return page(request, "sentence_tools.html", context)
@@ -381,7 +381,7 @@ async def sentence_tools(run_id: str, position: int, request: Request, state: St
 
 @pages.get("/runs/{run_id}/versions")
 async def versions(run_id: str, request: Request, state: StateOf, other: Words = "") -> Response:
-    """The user's version of a text beside the run's own, or that of another run of its title."""
+    """The user's version of a text beside the run's own, or beside another run with the same title."""
     session = state.session
     text = await asyncio.to_thread(run_texts.load_editable, session.home, run_id)
     current = await in_thread(run_texts.current_text, text, session)
@@ -411,7 +411,7 @@ async def restore(
     """Return a sentence to what the run wrote, if it still has the words that were shown."""
     text = await asyncio.to_thread(run_texts.load_editable, state.session.home, run_id)
     section = text.section_at(position)
-    words = section.shown()[position - section.first]
+    words = section.as_shown()[position - section.first]
     body = SentenceBody(position=position, text=words, before=before, keep=True, check=False)
     await check_edited_sentence(run_id, body, state)
     return RedirectResponse(f"/runs/{quote(text.run.thread_id)}/versions", 303)
@@ -428,7 +428,7 @@ async def run_detail(run_id: str, kinds: str, which: str, request: Request, stat
 
 
 async def _show_text(run: stored_runs.RunRecord, session: serving.Session) -> dict[str, Any]:
-    """The user's version with retractions and the like since then, and its files."""
+    """Show the user's version of a run with later retractions, and its files."""
     view, address = await show_text(run, session, f"/runs/{run.thread_id}"), f"/api/v1/runs/{run.thread_id}/files"
     record = run_texts.stored(view.record)
     stem = run_texts.stem_of(record) + ".edited" * view.edited

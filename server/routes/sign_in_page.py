@@ -1,4 +1,4 @@
-"""Signing in, with the token or with the password of an account, and out: a browser then has a session's cookie."""
+"""Signs browsers in, with the token or an account's password, which gives them a session cookie, and out again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from ...api.people import LIFETIMES, Person, WrongPasswordError, check_password
-from ..access import BROWSER, People, caller, own_address
+from ..access import BROWSER, People, address_of_path, caller
 from ..guard import SIGN_IN
 from ..server_options import COOKIE, session_cookie
 from ..server_state import StateOf
@@ -22,14 +22,14 @@ Given = Annotated[str, Query(max_length=2000)]
 
 @router.get(SIGN_IN)
 def sign_in_form(request: Request, state: StateOf, next: Given = "/") -> Response:
-    """The form; a server without a token or accounts needs none."""
-    if not state.tokens.needed and request.app.state.people is None:
+    """The sign-in form; a server without a token or accounts needs none."""
+    if not request.app.state.people.update_in_use() and not state.tokens.needed:
         return RedirectResponse(own_path(next), 303)
     return _form(request, next)
 
 
 def _form(request: Request, next: str, *, wrong: bool = False) -> Response:
-    template = "sign_in.html" if request.app.state.people is None else "people_sign_in.html"
+    template = "people_sign_in.html" if request.app.state.people.in_use else "sign_in.html"
     return page(request, template, {"next": own_path(next), "wrong": wrong}, 401 if wrong else 200)
 
 
@@ -38,9 +38,9 @@ def sign_in(
     request: Request, state: StateOf, token: Field = "", name: Field = "", password: Field = "", next: Field = "/"
 ) -> Response:
     """Begin a session; a wrong password and an unknown name get the same answer."""
-    people: People | None = request.app.state.people
+    people: People = request.app.state.people
     response = RedirectResponse(own_path(next), 303)
-    if people is None:
+    if not people.update_in_use():
         if not state.tokens.valid(token.strip()):
             return _form(request, next, wrong=True)
         session = state.accounts.grant("session", state.tokens.fingerprint)
@@ -56,7 +56,7 @@ def sign_in(
 @router.post("/sign-out")
 def sign_out(request: Request, state: StateOf) -> Response:
     state.accounts.end(session_cookie(request.headers.get("cookie")))
-    return _signed_out()
+    return _end_session()
 
 
 @router.post("/sign-out-everywhere")
@@ -64,10 +64,10 @@ def sign_out_everywhere(state: StateOf) -> Response:
     """End all sessions of the person, or of the token; a person's tokens stay valid."""
     who = caller.get()
     state.accounts.revoke(state.tokens.fingerprint if who is None else who.person.name, kind="session")
-    return _signed_out()
+    return _end_session()
 
 
-def _signed_out() -> Response:
+def _end_session() -> Response:
     response = RedirectResponse(SIGN_IN, 303)
     response.delete_cookie(COOKIE)
     return response
@@ -82,7 +82,7 @@ def own_path(address: str) -> str:
 def begin_session(
     request: Request, people: People, person: Person, response: Response, lasts: int = LIFETIMES["session"]
 ) -> Response:
-    """Sign in with a new session, whose cookie the response brings; the one that the browser had ends. Blocks."""
+    """Start a session and set its cookie on the response; ends the browser's previous session. Blocks."""
     people.accounts.end(session_cookie(request.headers.get("cookie")))
     session = people.accounts.grant("session", person.name, lasts=lasts)
     people.accounts.log(person.name, "signed in")
@@ -99,8 +99,8 @@ def set_cookies(
     cookies: Mapping[str, tuple[str, int]],
     same_site: Literal["lax", "strict"] = "lax",  # an identity provider or a mail may lead here
 ) -> Response:
-    """The response with cookies of these values and ages, hidden from scripts."""
-    secure = own_address(request, "/").startswith("https:")
+    """Set cookies with these values and ages, hidden from scripts, on a response, and return it."""
+    secure = address_of_path(request, "/").startswith("https:")
     for name, (value, lasts) in cookies.items():
         response.set_cookie(name, value, lasts, httponly=True, samesite=same_site, secure=secure)
     return response

@@ -24,6 +24,7 @@ from ..response_models import METRICS, Health, OfferedModels, Readiness, Setting
 from ..server_state import ServerState, StateOf
 from ..shared_calls import SessionOf, shared_tool
 from .html import page
+from .people_page import may_begin
 
 router = APIRouter(tags=["status"])
 _SPENT: Final = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "embedded_texts")
@@ -199,7 +200,8 @@ async def _settings_page(
         "found": found,
         "entered": entered or {"role": ""},
         "may_change": may_change(state),
-        "groups": grouped(session.settings),
+        "may_begin": may_begin(request, state),
+        "groups": group_settings(session.settings),
         "home": str(session.home.name),
         "library": await alibrary_counts(session),
         "notice": session.notice(),
@@ -208,7 +210,7 @@ async def _settings_page(
     return page(request, "settings.html", context, status)
 
 
-def grouped(settings: Settings) -> list[tuple[str, list[dict[str, Any]]]]:
+def group_settings(settings: Settings) -> list[tuple[str, list[dict[str, Any]]]]:
     groups: dict[str, list[dict[str, Any]]] = {name: [] for name in _GROUPS}
     for name, (value, origin) in describe_settings(settings).items():
         group = next((group for group, starts in _GROUPS.items() if name.startswith(tuple(starts.split()))), "Other")

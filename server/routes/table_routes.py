@@ -1,4 +1,4 @@
-"""Evidence tables: made, listed, edited, downloaded and deleted, and their pages; no edit of a cell is lost."""
+"""Makes, lists, edits, downloads and deletes evidence tables, and their pages; no edit of a cell is lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def make_table(body: TableBody, call: JobCall) -> Response:
 async def agree(body: AgreementBody, call: JobCall) -> Response:
     """Find out which papers are for a claim, which against it, under which condition, and which are silent.
 
-    It is kept as a table, which the same request continues; only new and changed papers are read.
+    The result is stored as a table, which the same request continues; only new and changed papers are read.
     """
     return await call.answer(asdict(body), lambda: call.state.runs.make_table(body), "tables")
 
@@ -57,7 +57,7 @@ async def list_tables(state: StateOf) -> response_models.ListedTables:
 
 @router.get("/{table_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
 async def table_events(table_id: str, request: Request, state: StateOf) -> Response:
-    """The events of the job that makes the table, since `Last-Event-ID`, until it ends; else the table."""
+    """The events of the job that makes the table, since `Last-Event-ID`, until it ends; without a job, the table."""
     job = await state.jobs.find(table_id) or await load_ended_table(table_id, state.session)
     return event_stream(job, request, state.streams)
 
@@ -81,7 +81,7 @@ async def show_cell(table_id: str, state: StateOf, key: Key, column: Column, stu
 
 @router.put("/{table_id}/cells", responses=problems(404, 409), response_model=CellRecord)
 async def edit_cell(table_id: str, body: CellBody, state: StateOf) -> Response | CellRecord:
-    """Replace the value of a cell by the user's own; no reading replaces it again.
+    """Replace the value of a cell by the user's own, which later readings keep.
 
     If somebody changed the cell since the given revision, it stays, and the problem holds it as `cell`.
     """
@@ -133,7 +133,7 @@ async def table(table_id: str, request: Request, state: StateOf) -> Response:
     except evidence_tables.UnknownTableError:
         if job is None:
             raise
-        order = job.order.request  # its columns are still being chosen
+        order = job.order.request  # whose columns are still being chosen
         context = {"table": None, "question": order["question"], "papers": order["papers"], "columns": order["columns"]}
     else:
         table_id = record["table_id"]
@@ -175,7 +175,7 @@ async def cell(
 
 
 def bare_claim(sentence: str) -> str:
-    """The claim of a sentence: without citations, and of a listed passage only its quoted words."""
+    """Return a sentence without its citations; from a sentence that lists a passage, only the quoted words."""
     text = " ".join(_CITATION.sub("", sentence).split()).replace(" .", ".")
     quoted = text.rpartition(", in “")[0].rpartition("”")[0]
     return quoted[1:] if quoted.startswith("“") else text

@@ -95,8 +95,8 @@ async def check_experiment_fields(body: ExperimentBody, request: Request, state:
 async def check(body: CheckBody, call: JobCall) -> CheckResult:
     """Check each sentence of a text by the papers that it cites; the same request again costs only what changed.
 
-    A request that is cut off keeps what was judged: the same one goes on. With `Prefer: respond-async`, which long
-    texts need, the check is a job: 202 with its place, at which the result is found, as for an ingest.
+    Repeating an interrupted request continues it without losing what was judged. With `Prefer: respond-async`, which
+    long texts need, the check is a job: 202 with the location of its result, as for an ingest.
     """
     content, state = body.model_dump(mode="json"), call.state
     given = await check_arguments(content)
@@ -111,8 +111,8 @@ async def check(body: CheckBody, call: JobCall) -> CheckResult:
 async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUpload:
     """Store images for the plots of an experiment, which refers to them by file name.
 
-    Uploading the same images again is free. They are deleted with the last run that shows them, or after a day if
-    there is none.
+    Uploading the same images again is free. They are deleted with the last run that shows them, or after a day if no
+    run does.
     """
     given = [(file.filename or "", await file.read(running.MOST_BYTES + 1)) for file in files]
     async with state.ingests.reserve(f"plots-{secrets.token_hex(6)}", sum(len(data) for _, data in given)):

@@ -152,7 +152,7 @@ class Catalog(papers.PaperCatalog):
                 raise OtherFormatError(path, int(version), SCHEMA_VERSION)
         except sqlite3.DatabaseError as error:
             self._db.close()
-            raise InputError(f"{path}: is not a library catalog ({error}).", help=_REMEDY) from error
+            raise InputError(f"{path} is not a library catalog ({error}).", help=_REMEDY) from error
         except InputError:
             self._db.close()
             raise

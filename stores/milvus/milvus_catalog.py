@@ -179,7 +179,7 @@ class MilvusCatalog(PostgresCatalog):
         with self.database.connection() as connection:
             connection.execute("DELETE FROM outdated WHERE version = ANY(%s)", (list(versions),))
 
-    def searched(self) -> dict[str, int]:
+    def searched_versions(self) -> dict[str, int]:
         """The version of each paper that readers use."""
         return dict(self.rows("SELECT key, version FROM searched"))
 

@@ -154,7 +154,7 @@ class MilvusConnection:
             client = MilvusClient(path, timeout=_CONNECT_SECONDS, dedicated=True, grpc_options=_GRPC)
         except (MilvusException, OSError):
             raise MilvusError(
-                f"{path}: Milvus Lite cannot open it, perhaps because another process has.",
+                f"{path}: Milvus Lite cannot open it, perhaps because another process has it open.",
                 help="A file of Milvus Lite serves one process at a time; for several, run a Milvus server.",
             ) from None
         with _files_lock:
@@ -333,7 +333,7 @@ class MilvusRows:
                 client.load_collection(name, timeout=WRITE_SECONDS)
         return bool(released)
 
-    def stored(self, kind: str, versions: Sequence[int] | None = None) -> Iterator[tuple[int, int, int]]:
+    def stored_rows(self, kind: str, versions: Sequence[int] | None = None) -> Iterator[tuple[int, int, int]]:
         """Version, place and fingerprint (0 for papers) of the rows of these versions, or of all rows.
 
         Raises `VectorStoreError` if there are no collections.

@@ -55,7 +55,7 @@ def current_versions(catalog: MilvusCatalog) -> Callable[[], Versions]:
 
     @lru_cache(maxsize=1)
     def read(_: tuple[int, int]) -> Versions:
-        by_key = catalog.searched()
+        by_key = catalog.searched_versions()
         return Versions(by_key, {version: key for key, version in by_key.items()})
 
     return lambda: read(catalog.revision())
@@ -143,7 +143,7 @@ class MilvusWords(protocols.WordIndex):
         self._catalog = stores.catalog
 
     def exists(self) -> bool:
-        """Whether the library's rows were ever written to Milvus; only a search or `state` tells if they still do."""
+        """Whether rows were ever written to Milvus; only a search or `state` tells if they still exist."""
         return self._catalog.name_in_milvus() is not None
 
     def create(self) -> None:
@@ -174,7 +174,7 @@ class MilvusWords(protocols.WordIndex):
         listed = {row.id: row.text_hash for row in rows}
         entries = {}
         try:
-            for version, place, found in self._stores.rows().stored(CHUNKS, wanted):
+            for version, place, found in self._stores.rows().stored_rows(CHUNKS, wanted):
                 if version in versions.keys:
                     name = chunk_id(versions.keys[version], place)
                     same = name in listed and milvus.fingerprint(listed[name]) == found
@@ -303,7 +303,7 @@ class MilvusStores(LibraryStores):
         Returns the number of rows, the papers with missing, extra or outdated rows, the papers without a version, and
         the versions without a paper.
         """
-        versions, records = self.catalog.searched(), self.catalog.records()
+        versions, records = self.catalog.searched_versions(), self.catalog.records()
         expected = {
             key: {(PAPERS, place, 0) for place in range(1 + record.passage_count)} for key, record in records.items()
         }
@@ -311,7 +311,7 @@ class MilvusStores(LibraryStores):
             expected[row.key].add((CHUNKS, row.index, milvus.fingerprint(row.text_hash)))
         found: dict[int, set[tuple[str, int, int]]] = defaultdict(set)  # by version
         for kind in (CHUNKS, PAPERS):
-            for version, place, content in self.rows().stored(kind):
+            for version, place, content in self.rows().stored_rows(kind):
                 found[version].add((kind, place, content))
         rows = sum(map(len, found.values()))
         differing = {key for key in versions.keys() & records if found.get(versions[key]) != expected[key]}

@@ -112,7 +112,7 @@ class DatabaseCallLocks:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._change, try_lock, key)
         except asyncio.CancelledError:
-            self.release(key)  # after it was taken: the work is done in order
+            self.release(key)  # runs after the attempt to take it, since the thread works in order
             raise
 
     def release(self, key: str) -> None:
@@ -120,7 +120,7 @@ class DatabaseCallLocks:
 
     def close(self) -> None:
         closing, self._thread = self._thread, ThreadPoolExecutor(1, thread_name_prefix="call locks")
-        closing.shutdown()  # after what is waiting
+        closing.shutdown()  # once the queued work is done
         if self._connection is not None:
             self._connection.close()
             self._connection = None

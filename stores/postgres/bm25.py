@@ -128,7 +128,7 @@ class PostgresWords(LibraryTables, WordIndex):
                 break
             papers = self._read_papers()
         else:
-            message = f"{self.database.url}: is being changed too often to be read."
+            message = f"{self.database.url} is being changed too often to be read."
             raise DatabaseError(message, help="Run the same command again.")
         try:
             scores = _score_chunks([row for row in rows if row[3]], papers)

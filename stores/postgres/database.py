@@ -143,7 +143,7 @@ class Database:
 
     @contextmanager
     def reachable(self) -> Iterator[None]:
-        """Raise `DatabaseError` instead of a pause if the database cannot be reached before any work has begun."""
+        """Raise `DatabaseError` if the database cannot be reached; used before there is any work that could pause."""
         try:
             yield
         except ConnectionLostError as error:
@@ -180,7 +180,7 @@ class Database:
         try:
             given: dict[str, Any] = dict(conninfo_to_dict(self.url.secret))
         except ProgrammingError:  # its message quotes the address
-            message = f"{self.url}: is not a valid address of a database."
+            message = f"{self.url} is not a valid address of a database."
             raise ConfigurationError(message, help="Write postgresql://USER@HOST:PORT/DATABASE.") from None
         session = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
         return {

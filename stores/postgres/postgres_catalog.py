@@ -125,7 +125,7 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
                     connection.execute(f"CREATE INDEX IF NOT EXISTS {INDEX} ON chunks USING hnsw ({expression})")
 
     def _replace(self, connection: Any, changes: Sequence[Change]) -> list[Change]:
-        """Delete the papers of all changes, write the added ones without their words, and return these."""
+        """Delete the papers of all changes, write the added ones without their words, and return their changes."""
         keys = [change.key for change in changes]
         query = "SELECT DISTINCT image FROM figures WHERE key = ANY(%s) AND image IS NOT NULL"
         images = [name for (name,) in connection.execute(query, (keys,)).fetchall()]
@@ -161,7 +161,7 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
             if known is None:
                 connection.execute("INSERT INTO facts VALUES ('dimension', %s)", (str(dimension),))
             elif int(known[0]) != dimension:
-                message = f"{self.database.url}: holds vectors of {known[0]} numbers, but these have {dimension}."
+                message = f"{self.database.url} holds vectors of {known[0]} numbers, but these have {dimension}."
                 raise InputError(message)
 
 

@@ -48,7 +48,7 @@ TURNS = 2 * SEARCHES + 2
 
 
 def misbehave(body: Json) -> Json | Raw | None:
-    """What the adversary with the seed in the model's name answers, now and then with characters that are none."""
+    """What the adversary with the seed in the model's name answers, now and then with invalid characters."""
     seed = int(body["model"].rpartition("-")[2])
     if seed in HONEST and (judged := honest_verdicts(body)):
         return judged
@@ -68,7 +68,7 @@ def misbehave(body: Json) -> Json | Raw | None:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended; `error` is of ours or something that must not happen."""
+    """How a run ended; `error` is one of ours, or something that must not happen."""
 
     seed: int
     record: dict[str, Any] | None
@@ -77,7 +77,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Runs:
-    """All runs, with what the server was asked in each."""
+    """All runs, with the requests of each."""
 
     ended: list[Ended]
     requests: dict[str, list[Json]]
@@ -130,7 +130,7 @@ async def all_runs(library: Library, journal: Journal, base_url: str, folder: Pa
         await close_connections()
 
 
-def test_every_run_ends_with_a_section_or_an_error_of_ours(runs: Runs) -> None:
+def test_every_run_ends_with_a_section_or_a_citeloom_error(runs: Runs) -> None:
     wrong = {end.seed: end.error for end in runs.ended if end.error and not isinstance(end.error, CiteloomError)}
     assert not wrong, f"seeds {sorted(wrong)}: {wrong}"
     assert all("\n" not in str(end.error) for end in runs.ended if end.error)
@@ -138,7 +138,7 @@ def test_every_run_ends_with_a_section_or_an_error_of_ours(runs: Runs) -> None:
     assert finished >= len(SEEDS) // 2, "the adversary must let most runs through, or little is tested"
 
 
-def test_no_foreign_source_reaches_the_output(runs: Runs) -> None:
+def test_no_invented_source_reaches_the_output(runs: Runs) -> None:
     for end in runs.ended:
         if end.record is None:
             continue
@@ -159,7 +159,7 @@ def test_endless_searching_is_bounded(runs: Runs) -> None:
     assert max(turns.values()) > SEARCHES, "nobody searched on and on"
 
 
-def test_what_was_paid_is_counted(runs: Runs) -> None:
+def test_the_calls_reported_do_not_exceed_the_requests_made(runs: Runs) -> None:
     for end in runs.ended:
         if end.record is None:
             continue
@@ -173,7 +173,7 @@ def passage(citation: dict[str, Any]) -> str:
     return citation["key"] if citation["page"] is None else f"{citation['key']}, page {citation['page']}"
 
 
-def test_citations_of_the_wrong_evidence_are_seen_by_an_honest_judge(runs: Runs) -> None:
+def test_an_honest_judge_notices_citations_of_the_wrong_evidence(runs: Runs) -> None:
     verdicts: Counter[str] = Counter()
     for end in runs.ended:
         if end.record is None or end.seed not in HONEST:
@@ -190,7 +190,7 @@ def test_citations_of_the_wrong_evidence_are_seen_by_an_honest_judge(runs: Runs)
 
 
 def test_a_lying_judge_moves_no_citation_and_garbled_verdicts_are_reported(runs: Runs) -> None:
-    """That spans are in the chunk and marks in the text is checked of every record above."""
+    """Above, every record is checked for spans in the chunk and marks in the text."""
     lied = [end.record for end in runs.ended if end.record and end.seed not in HONEST]
     verdicts = Counter(citation["verdict"] for record in lied for citation in record["citations"])
     assert set(verdicts) <= {*LABELS} and len(verdicts) > 2, verdicts
@@ -207,7 +207,7 @@ def not_compared(said: str) -> list[str]:
     return after.partition(": ")[0].rstrip(".").split(" and ")
 
 
-def test_repairs_are_few_and_those_that_make_it_worse_are_taken_back(runs: Runs) -> None:
+def test_repairs_are_few_and_are_undone_if_they_make_a_draft_worse(runs: Runs) -> None:
     written: Counter[str] = Counter()
     for model, bodies in runs.requests.items():
         written[model] = sum(not body.get("tools") and not body.get("response_format") for body in bodies)

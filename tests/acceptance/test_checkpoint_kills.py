@@ -1,4 +1,4 @@
-"""`kill -9` at every checkpoint of a run without a model: whatever step it was at, the files come out the same."""
+"""`kill -9` at every checkpoint of a run without a model: at any step, and the files are the same."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def record_in(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
-def test_killed_at_every_checkpoint_a_run_ends_with_the_same_files(side: str, home: Path, tmp_path: Path) -> None:
-    """Each process takes up the run and is killed at the second checkpoint that it writes."""
+def test_a_run_killed_at_every_checkpoint_writes_the_same_files(side: str, home: Path, tmp_path: Path) -> None:
+    """Each process resumes the run and is killed at the second checkpoint that it writes."""
     codes: list[int] = []
     while not codes or codes[-1] != 0:
         codes.append(interrupted(2, side, home, tmp_path))

@@ -1,4 +1,4 @@
-"""The 57 real papers with the bundled model: the library is whole, and questions find their papers."""
+"""The 57 real papers with the bundled model: the library is complete, and questions find their papers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from citeloom.tools.window_search import propose_windows
 from tests.support.nearest import nearest
 
 
-def test_the_library_is_whole(corpus_library: Library) -> None:
+def test_the_library_is_complete(corpus_library: Library) -> None:
     papers = corpus_library.papers()
     assert len(papers) == 57
     assert [finding for finding in examine(corpus_library) if finding.level == "problem"] == []
@@ -54,7 +54,7 @@ def test_a_question_finds_its_paper(corpus_library: Library, question: str, key:
     assert [chunk.id for chunk, _ in exact] == [chunk.id for chunk, _ in near]
 
 
-async def test_both_tracks_on_the_real_papers(corpus_library: Library) -> None:
+async def test_questions_on_real_papers_are_routed_to_one_paper_or_a_survey(corpus_library: Library) -> None:
     """Track A: the numbers of one paper. Track B: a topic over several."""
     papers = corpus_library.papers()
     question = "What accuracy does Liu et al. (2013) report for the artificial neural network?"

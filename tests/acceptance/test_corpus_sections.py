@@ -24,7 +24,7 @@ Written = Callable[[str], tuple[Path, Finished]]
 
 @pytest.fixture(scope="module")
 def corpus_home(corpus_library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home of its own on the real papers."""
+    """A separate home with the real papers."""
     home = tmp_path_factory.mktemp("home") / ".citeloom"
     shutil.copytree(corpus_library.home.root, home)
     return home
@@ -52,7 +52,7 @@ def sections(finished: Finished) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", SECTION_KINDS)
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_a_section_rests_on_the_library_alone(
+def test_a_section_rests_only_on_the_library(
     experiment: str, kind: str, written: Written, corpus_library: Library, shared_dir: Path
 ) -> None:
     folder, finished = written(experiment)
@@ -68,7 +68,7 @@ def test_a_section_rests_on_the_library_alone(
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_a_paper_has_one_of_everything_and_says_nothing_twice(
+def test_a_paper_has_each_part_once_and_repeats_nothing(
     experiment: str, written: Written, corpus_library: Library
 ) -> None:
     folder, finished = written(experiment)
@@ -99,7 +99,7 @@ def test_a_fresh_run_writes_the_same_text(
             assert record[field] == before[kind][field], (kind, field)
 
 
-def test_the_mode_says_what_it_is_not(written: Written) -> None:
+def test_the_second_line_says_that_there_is_no_model(written: Written) -> None:
     _, finished = written(EXPERIMENTS[0])
     first, second = finished.err.splitlines()[:2]
     assert first.startswith("Home: ")

@@ -37,7 +37,7 @@ def server() -> Iterator[FakeOpenAI]:
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_all_sections_with_an_agent_that_searches(
+def test_an_agent_that_searches_writes_all_sections(
     experiment: str, corpus_library: Library, shared_dir: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     turns = [[("search_evidence", {"query": topic})] for topic in TOPICS]
@@ -69,7 +69,7 @@ def test_all_sections_with_an_agent_that_searches(
     assert sum(use["output_tokens"] for use in usage) == agent.output_tokens
 
 
-def test_the_agent_may_look_at_everything(
+def test_the_agent_may_use_every_tool(
     corpus_library: Library, shared_dir: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     chunks = (chunk for paper in corpus_library.papers() for chunk in corpus_library.paper_chunks(paper.key))

@@ -25,7 +25,7 @@ def shared() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("share", range(_SHARES))
-def test_a_pattern_takes_time_in_proportion_to_its_text(share: int, shared: dict[str, str]) -> None:
+def test_a_pattern_takes_time_linear_in_its_text(share: int, shared: dict[str, str]) -> None:
     slow = []
     for item in collect_patterns()[share::_SHARES]:
         made = {repr(parts): parts for parts in pattern_texts(item.pattern, variants=3)}
@@ -42,7 +42,7 @@ def test_a_pattern_takes_time_in_proportion_to_its_text(share: int, shared: dict
     assert slow == []
 
 
-# Quadratic only in what the package itself passes.
+# Quadratic only in text that the package itself passes.
 _ARTIFICIAL = ("documents/bibliography.py: _split on ",)  # a separator as long as the value
 
 
@@ -63,6 +63,6 @@ _OTHERS = {path.relative_to(ROOT).parts[0] for path in source_files()}.differenc
         (250_000, ("server", "zotero", "metadata")),
     ],
 )
-def test_a_function_takes_time_in_proportion_to_its_text(tmp_path: Path, length: int, rooms: tuple[str, ...]) -> None:
+def test_a_function_takes_time_linear_in_its_text(tmp_path: Path, length: int, rooms: tuple[str, ...]) -> None:
     _, slow = functions_that_grow(tmp_path, length, *rooms)
     assert [line for line in slow if not line.startswith(_ARTIFICIAL)] == []

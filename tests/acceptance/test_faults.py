@@ -39,11 +39,11 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
             yield Done(run_all(home, server, SEEDS), server, home)
 
 
-def test_every_run_ends_with_a_section_or_paused_and_none_is_lost(done: Done) -> None:
+def test_every_run_ends_finished_or_paused_and_none_is_lost(done: Done) -> None:
     check_runs(done.runs, done.server, done.home)
 
 
-def test_faults_of_all_rates_were_met(done: Done) -> None:
+def test_every_fault_rate_occurred(done: Done) -> None:
     paused = Counter(run.model.rpartition("-")[2] for run in done.runs if len(run.ends) > 1)
     at_once = Counter(run.model.rpartition("-")[2] for run in done.runs if len(run.ends) == 1)
     assert at_once["10"] > 0 and at_once["30"] > 0, "no run came through"

@@ -49,7 +49,7 @@ def _log(size: int = SIZE) -> str:
 
 
 def _nested(size: int) -> Any:
-    """Metrics nested as deep as is permitted, and again."""
+    """Metrics nested as deep as permitted, repeatedly."""
     value: Any = 0.5
     for level in range(90):
         value = {f"level_{level}": value}
@@ -97,7 +97,7 @@ class Measured:
 
 
 class Watched:
-    """A server of its own process, measured while a request is worked on."""
+    """A server in a separate process, measured while it works on a request."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -227,7 +227,7 @@ def _upload(files: Mapping[str, str]) -> Callable[[Watched], None]:
 
 
 def _bibliography(size: int) -> str:
-    """So many characters of entries as reference managers export them."""
+    """Entries with this many characters, as reference managers export them."""
     about = "We compare single networks with ensembles of five members on new wearers. " * 8
     entries: list[str] = []
     while size > 0:
@@ -245,7 +245,7 @@ def _paper(number: int) -> str:
 
 
 REQUESTS: dict[str, Callable[[Watched], None]] = {
-    "none": lambda _: time.sleep(10),  # what the machine itself takes
+    "none": lambda _: time.sleep(10),  # the latency of the machine itself
     "section, sample experiment": _write(lambda exp: exp.update(summary=exp["summary"] + " Again.")),
     **{f"section, {name}": _write(change) for name, change in SHAPES.items()},
     "check, 120,000 metrics": _check(SHAPES["120,000 metrics"]),
@@ -272,7 +272,7 @@ def server(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_others_are_answered_meanwhile(server: Watched, name: str) -> None:
+def test_other_requests_are_answered_during_heavy_ones(server: Watched, name: str) -> None:
     if name in ("paper, 120,000 metrics", "200 files"):
         server.restart()  # or else with what is left of all others: docs/benchmarks.md has both figures
     measured = server.measure(name, REQUESTS[name])

@@ -41,7 +41,7 @@ def settings(base_url: str, **more: str) -> dict[str, str]:
 
 
 def discussion(home: Path, base_url: str, *options: str, **more: str) -> Finished:
-    """The command, which must end by itself."""
+    """The command, which must end on its own."""
     arguments = ("discussion", "--exp", EXPERIMENT, "--home", home, "--out", home.parent / "out", *options)
     process = start(*arguments, cwd=home.parent, settings=settings(base_url, **more))
     out, err = process.communicate(timeout=PATIENCE)
@@ -91,7 +91,7 @@ SCRIPTS: dict[str, Callable[[], Iterable[Part]]] = {
 
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
-def test_a_command_ends_with_one_line(home: Path, script: Callable[[], Iterable[Part]]) -> None:
+def test_a_command_ends_with_one_error_line(home: Path, script: Callable[[], Iterable[Part]]) -> None:
     with HostileServer(script) as server:
         ended = discussion(home, server.base_url)
         assert server.calls() <= 80
@@ -109,7 +109,7 @@ def odd_usage(usage: Any) -> Callable[[Json], Raw]:
 @pytest.mark.parametrize(
     "count", [1.5, "many", 10**24, -1_000_000, True, [1], {"a": 1}, float("nan")], ids=lambda count: str(count)[:12]
 )
-def test_a_section_is_written_and_kept_whatever_usage_says(home: Path, count: Any) -> None:
+def test_a_section_is_written_and_kept_whatever_the_server_reports_as_usage(home: Path, count: Any) -> None:
     usage = {"prompt_tokens": count, "completion_tokens": count, "total_tokens": count}
     with FakeOpenAI(behaviour=odd_usage(usage)) as server:
         first = discussion(home, server.base_url)

@@ -113,7 +113,7 @@ def same_section(one: Written, other: Written) -> None:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_killed_run_pays_again_only_for_calls_in_flight(seed: int, session: Bench, undisturbed: Written) -> None:
     dice = random.Random(seed)
-    # One moment in each twentieth of the run, by turns before and after an answer.
+    # One moment in each twentieth of the run, alternately before and after an answer.
     number = min(undisturbed.calls, math.ceil((seed + dice.random()) / SEEDS * undisturbed.calls))
     killed = session.give_and_kill(Moment("first", dice.choice(["asked", "answered"]), number))
     assert killed.code == -signal.SIGKILL, killed.err
@@ -122,14 +122,14 @@ def test_a_killed_run_pays_again_only_for_calls_in_flight(seed: int, session: Be
     assert resumed.code == 0, resumed.err
     written = session.written("first", "second")
     under_way = session.server.asked["first"] - committed
-    # A call is under way until its answer is on disk, which is a moment longer than its connection is in use.
+    # A call is in flight until its answer is on disk, slightly longer than its connection is in use.
     assert 0 <= under_way <= 2 * CONCURRENCY
     assert session.server.asked["second"] == undisturbed.calls - committed
     assert written.calls <= undisturbed.calls + under_way
     same_section(written, undisturbed)
 
 
-def test_killed_again_and_again_a_run_still_ends_with_the_same_section(session: Bench, undisturbed: Written) -> None:
+def test_a_run_killed_repeatedly_ends_with_the_same_section(session: Bench, undisturbed: Written) -> None:
     """Every attempt is killed at its fifth request; each must have moved the run on."""
     keys: list[str] = []
     for attempt in range(undisturbed.calls):
@@ -146,7 +146,7 @@ def test_killed_again_and_again_a_run_still_ends_with_the_same_section(session: 
     same_section(written, undisturbed)
 
 
-def test_the_same_command_twice_makes_no_call_the_second_time(session: Bench, undisturbed: Written) -> None:
+def test_repeating_a_command_makes_no_call(session: Bench, undisturbed: Written) -> None:
     assert session.give("first").code == 0
     again = session.give("second")
     assert again.code == 0
@@ -155,7 +155,7 @@ def test_the_same_command_twice_makes_no_call_the_second_time(session: Bench, un
     same_section(session.written("first", "second"), undisturbed)
 
 
-def test_fresh_makes_its_calls_again_and_is_resumed_when_it_is_killed(session: Bench, undisturbed: Written) -> None:
+def test_a_fresh_run_repeats_its_calls_and_resumes_after_a_kill(session: Bench, undisturbed: Written) -> None:
     assert session.give("first").code == 0
     chat = undisturbed.record["usage"]["llm_calls"]
     assert session.give("anew", "--fresh").code == 0
@@ -173,7 +173,7 @@ def test_fresh_makes_its_calls_again_and_is_resumed_when_it_is_killed(session: B
     assert written.record["usage"]["llm_calls"] == chat
 
 
-def test_two_equal_commands_at_once_pay_once(session: Bench, undisturbed: Written) -> None:
+def test_two_equal_commands_at_once_are_paid_for_once(session: Bench, undisturbed: Written) -> None:
     """The first is held at its fifth request until the second has said that it waits."""
     reached, go_on = gate(session.server, "first", 5)
     first = start(*session.command(), cwd=session.folder, settings=session.settings("first"))

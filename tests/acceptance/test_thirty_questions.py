@@ -43,18 +43,18 @@ def cited(record: dict[str, Any]) -> set[str]:
     return {citation["key"] for citation in record["citations"]}
 
 
-def test_the_router_is_right_on_27_at_least(answers: Answers) -> None:
+def test_the_router_is_right_on_at_least_27_questions(answers: Answers) -> None:
     wrong = [item.question for item, record in answers if item.track not in ("none", record["route"]["track"])]
     assert len(wrong) <= 3, wrong
 
 
-def test_22_of_25_cite_a_paper_that_was_expected(answers: Answers) -> None:
+def test_at_least_22_of_25_answers_cite_an_expected_paper(answers: Answers) -> None:
     asked = [(item, record) for item, record in answers if item.expected]
     missed = [item.question for item, record in asked if not cited(record) & set(item.expected)]
     assert len(asked) == 25 and len(missed) <= 3, missed
 
 
-def test_what_the_library_does_not_have_is_not_answered(answers: Answers) -> None:
+def test_a_question_outside_the_library_is_not_answered(answers: Answers) -> None:
     beyond = [record for item, record in answers if not item.expected]
     assert len(beyond) == 5
     for record in beyond:
@@ -62,7 +62,7 @@ def test_what_the_library_does_not_have_is_not_answered(answers: Answers) -> Non
         assert record["text"].startswith("Nothing near: no passage of the library is near to this question")
 
 
-def test_every_statement_is_a_quotation_of_its_source_with_the_place(answers: Answers, corpus_library: Library) -> None:
+def test_every_statement_quotes_its_source_with_its_place(answers: Answers, corpus_library: Library) -> None:
     for _, record in answers:
         for citation in record["citations"]:
             (chunk,) = corpus_library.chunks([citation["chunk_id"]])

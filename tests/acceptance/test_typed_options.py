@@ -24,7 +24,7 @@ with citeloom.open_library("home") as library:
 WRONG = {5: "min_yaer", 7: "discusion", 8: "formats", 9: "singel_shot", 10: "alone", 11: "setings"}
 
 
-def test_mypy_finds_every_wrong_option_and_no_right_one(tmp_path: Path) -> None:
+def test_mypy_rejects_every_wrong_option_and_accepts_every_right_one(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), str(program)]

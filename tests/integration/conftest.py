@@ -21,7 +21,7 @@ _ENGINES = {"postgres", "milvus", "cluster", "ray"}  # folders, or backends as p
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs PostgreSQL, Milvus or Ray, and what needs a browser."""
+    """Mark tests that need PostgreSQL, Milvus, Ray or a browser."""
     for item in items:
         folders = item.nodeid.partition("::")[0].split("/")
         given = item.callspec.params.values() if hasattr(item, "callspec") else ()
@@ -44,7 +44,7 @@ def _models_asked_and_packages_imported_once(tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="module", autouse=True)
 def _short_waits() -> Iterator[None]:
-    """Failed calls are repeated at once; tests with a clock of their own say how long they wait. Hashes are weak."""
+    """Failed calls are repeated at once; tests with their own clock check the waits. Password hashes are weak."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limiter, "FIRST_WAIT", 0.01)
         patch.setattr(services, "_INTERVALS", dict.fromkeys(services._INTERVALS, 0.0))

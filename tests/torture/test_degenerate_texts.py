@@ -60,7 +60,7 @@ def _best_of_three(name: str, text: str) -> float:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_hundred_kilobytes_take_a_second_and_twice_as_many_twice_as_long(name: str) -> None:
+def test_a_hundred_kilobytes_take_a_second_and_time_grows_linearly(name: str) -> None:
     most = _WHOLE if name.startswith(WHOLE) else _SECONDS
     READERS[name]("Plain words of a paper.")
     for text in TEXTS:

@@ -152,9 +152,7 @@ def restless(tmp_path: Path) -> Iterator[Callable[[int], Home]]:
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("sync", [60, 1_000])
-def test_a_writer_without_rest_takes_no_chunk_of_other_papers_from_a_reader(
-    restless: Callable[[int], Home], sync: int
-) -> None:
+def test_a_busy_writer_hides_no_chunk_of_other_papers_from_a_reader(restless: Callable[[int], Home], sync: int) -> None:
     home = restless(sync)
     random = np.random.default_rng(2)
     kept = Library.open(home, WordEmbedding())
@@ -177,7 +175,7 @@ def test_a_writer_without_rest_takes_no_chunk_of_other_papers_from_a_reader(
 
 
 @pytest.mark.usefixtures("way")
-def test_threads_that_share_a_library_lose_nothing_beside_a_writer_without_rest(
+def test_threads_sharing_a_library_lose_nothing_beside_a_busy_writer(
     restless: Callable[[int], Home],
 ) -> None:
     library = Library.open(restless(1_000), WordEmbedding())

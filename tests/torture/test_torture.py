@@ -62,7 +62,7 @@ class Undisturbed:
 
 @pytest.mark.parametrize("side", ["before", "after"])
 @pytest.mark.parametrize("writes", ["answer", "checkpoint,step"])
-def test_killed_at_each_write_in_turn_a_section_comes_out_the_same(
+def test_a_section_killed_at_each_write_in_turn_ends_the_same(
     writes: str, side: str, section: Undisturbed, server: KillingServer, template: Address, tmp_path: Path
 ) -> None:
     """A chain: each attempt makes one write more. Killed before a write it is at its second: the first is kept."""
@@ -74,7 +74,7 @@ def test_killed_at_each_write_in_turn_a_section_comes_out_the_same(
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
-def test_killed_at_the_register_and_at_each_file_a_section_comes_out_the_same(
+def test_a_section_killed_at_the_register_or_any_file_ends_the_same(
     side: str, section: Undisturbed, server: KillingServer, template: Address, tmp_path: Path
 ) -> None:
     """Each attempt writes the files again, so each gets one write further than the one before it."""
@@ -88,7 +88,7 @@ def test_killed_at_the_register_and_at_each_file_a_section_comes_out_the_same(
 
 
 @pytest.mark.parametrize("seed", range(MOMENTS))
-def test_killed_at_a_random_moment_a_paper_comes_out_the_same(
+def test_a_paper_killed_at_a_random_moment_ends_the_same(
     seed: int, paper: Undisturbed, server: KillingServer, template: Address, tmp_path: Path
 ) -> None:
     """One moment in each part of the run: a request, its answer, or a write of whatever kind."""

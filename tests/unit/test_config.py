@@ -9,7 +9,7 @@ from citeloom.settings.config import ambient_key, load_settings
 
 
 @pytest.mark.parametrize("key", ["sk-sécret", "sk-secret two", "sk-secret\ntwo", "sk-secret\x00"])
-def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unusable_key_is_refused_and_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match="CITELOOM_READER_API_KEY") as refused:
         load_settings(reader_api_key=key)
     monkeypatch.setenv("OPENAI_API_KEY", key.replace("\x00", "\x7f"))
@@ -19,21 +19,21 @@ def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key: str, monkeypatc
         assert "cret" not in str(error) + error.help
 
 
-def test_a_key_is_read_without_what_was_copied_around_it() -> None:
+def test_characters_copied_around_a_key_are_removed() -> None:
     key = load_settings(chat_api_key="  sk-secret\n").chat_api_key
     assert key is not None
     assert key.get_secret_value() == "sk-secret"
     assert "sk-secret" not in repr(key)
 
 
-def test_the_ambient_key_goes_to_its_own_address_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_from_the_environment_goes_only_to_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     assert ambient_key("https://api.openai.com/v1") is not None
     assert ambient_key("https://api.openai.com.example.org/v1") is None
     assert ambient_key("http://localhost:1234/v1") is None
 
 
-def test_where_values_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_origin_of_each_value_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("citeloom_top_k_final", "3")
     monkeypatch.setenv("CITELOOM_CHAT_MODEL", "")
     monkeypatch.setenv("CITELOOM_METADATA_SERVICES", '["crossref"]')
@@ -49,13 +49,13 @@ def test_where_values_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
-def test_a_variable_that_is_no_json_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_is_not_json_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CITELOOM_PRICES", "{'m': 1}")
     with pytest.raises(ConfigurationError, match=r"CITELOOM_PRICES \(environment\)"):
         load_settings()
 
 
-def test_prices_of_several_sources_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prices_from_several_sources_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CITELOOM_PRICES", '{"one": {"input": 1}, "two": {"input": 2}}')
     prices = load_settings(prices={"two": {"input": 3}}).prices
     assert {name: price.input for name, price in prices.items()} == {"one": 1, "two": 3}

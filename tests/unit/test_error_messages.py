@@ -10,13 +10,13 @@ from citeloom.settings.config import Settings
 from tests.support.error_messages import PAGE, raised_errors, reasons, table
 
 
-def test_the_table_of_messages_is_that_of_the_code() -> None:
+def test_the_table_of_messages_matches_the_code() -> None:
     if PAGE.read_text("utf-8") != table():
         message = "docs/error-messages.md is not that of the code. Renew it: python -m tests.support.error_messages"
         pytest.fail(message, pytrace=False)
 
 
-def test_every_message_is_one_line_that_ends_and_says_what_it_is_about() -> None:
+def test_every_message_is_one_complete_line_that_names_its_subject() -> None:
     for item in raised_errors():
         for text in filter(None, (item.message, item.remedy)):
             assert "\n" not in text, item
@@ -24,7 +24,7 @@ def test_every_message_is_one_line_that_ends_and_says_what_it_is_about() -> None
         assert len(item.message.replace("{}", "").split()) > 1 or "{}" in item.message, item
 
 
-def test_every_reason_completes_a_line() -> None:
+def test_every_reason_fits_into_its_line() -> None:
     for item in reasons():
         assert "\n" not in item.message and item.message[-1:] not in {".", " "}, item
 

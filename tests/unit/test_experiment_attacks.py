@@ -29,7 +29,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_experiment_that_cannot_be_kept_is_refused_by_file_and_field(name: str, tmp_path: Path) -> None:
+def test_an_experiment_that_cannot_be_stored_is_refused_by_file_and_field(name: str, tmp_path: Path) -> None:
     written, field = ATTACKS[name]
     source = tmp_path / "exp.json"
     source.write_text(written, encoding="utf-8")
@@ -53,12 +53,12 @@ def test_a_file_of_gigabytes_is_not_read(tmp_path: Path) -> None:
         load_experiment(source)
 
 
-def test_plain_data_from_a_program_is_held_to_the_same() -> None:
+def test_data_passed_by_a_program_meet_the_same_limits() -> None:
     with pytest.raises(ExperimentError, match=r"experiment: field metrics\.a"):
         parse_experiment({"metrics": {"a": float("nan")}})
 
 
-def test_what_people_write_is_taken(tmp_path: Path) -> None:
+def test_ordinary_experiments_are_accepted(tmp_path: Path) -> None:
     source = tmp_path / "exp.json"
     source.write_text(json.dumps({"results": "It holds 😀.", "metrics": {"n": 10**30, "p": 1e-300, "q": None}}))
 

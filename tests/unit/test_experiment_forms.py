@@ -30,12 +30,12 @@ from citeloom.experiment import (
         ({"plots": "roc.png"}, "plots", ""),
     ],
 )
-def test_a_plausible_form_is_taken(given: dict[str, Any], path: str, taken: str) -> None:
+def test_a_plausible_form_is_accepted(given: dict[str, Any], path: str, taken: str) -> None:
     assert parse_experiment(given).text_at(path) == taken
 
 
 @pytest.mark.parametrize("plots", ["roc.png", ["roc.png"], {"path": "roc.png"}, [{"path": "roc.png"}]])
-def test_a_plot_may_be_its_path_alone(plots: object) -> None:
+def test_a_plot_may_be_only_a_path(plots: object) -> None:
     (plot,) = parse_experiment({"plots": plots}).plots
     assert not isinstance(plot, str) and plot.path == "roc.png"
 
@@ -45,24 +45,24 @@ def test_an_exit_code_may_be_text(code: object, failure: str) -> None:
     assert parse_experiment({"execution_result": {"returncode": code}}).failure == failure
 
 
-def test_results_as_an_object_join_the_metrics() -> None:
+def test_results_given_as_an_object_become_metrics() -> None:
     given = {"metrics": {"auroc": 0.8}, "results": {"auroc": 0.9, "n": 5}}
     assert parse_experiment(given).metrics == {"auroc": 0.8, "results": {"auroc": 0.9, "n": 5}}
     assert parse_experiment({"results": {"n": 5}}).metrics == {"n": 5}
 
 
-def test_metrics_that_are_refused_make_no_second_error_of_the_results() -> None:
+def test_refused_metrics_cause_no_second_error_about_results() -> None:
     with pytest.raises(ExperimentError) as refused:
         parse_experiment({"metrics": "accuracy 0.9", "results": {"auroc": 0.9}}, "results")
     assert [field for field, _ in refused.value.issues] == ["metrics"] and "results" not in str(refused.value)
 
 
-def test_what_was_read_reads_the_same_again() -> None:
+def test_a_parsed_experiment_parses_the_same_again() -> None:
     once = parse_experiment({"results": {"n": 5}, "plots": "a.png", "experimental_plan": ["A.", "B."], "mine": None})
     assert parse_experiment(once.model_dump()) == once
 
 
-def test_all_problems_are_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(ExperimentError) as refused:
         parse_experiment({"reasoning": {"a": 1}, "metrics": "good", "plots": 3}, source="exp.json")
     said = str(refused.value)
@@ -75,7 +75,7 @@ def test_all_problems_are_said_at_once() -> None:
     assert str(refused.value).count("reasoning") == 1, "one line for what three sections need"
 
 
-def test_wrong_values_wrong_types_and_missing_fields_are_said_together_once_each() -> None:
+def test_wrong_values_types_and_missing_fields_are_reported_together_once_each() -> None:
     given = {"summary": {"a": 1}, "metrics": {"auroc": float("nan")}, "plots": 3, "paper_concept": {"title": 3.5}}
     with pytest.raises(ExperimentError) as refused:
         parse_experiment({**given, "hypotesis": "x"}, "methods", "abstract", source="exp.json")
@@ -86,7 +86,7 @@ def test_wrong_values_wrong_types_and_missing_fields_are_said_together_once_each
     assert {field for field, _ in refused.value.issues} == {"metrics.auroc", "summary", "plots"}
 
 
-def test_plots_by_name_are_taken_with_the_name_as_caption() -> None:
+def test_plots_given_by_name_use_the_name_as_caption() -> None:
     named = parse_experiment({"plots": {"roc_curve": "roc.png", "loss": {"path": "loss.png", "caption": "The loss."}}})
     assert [(plot.path, plot.caption) for plot in named.plots if not isinstance(plot, str)] == [
         ("roc.png", "roc curve"),
@@ -94,7 +94,7 @@ def test_plots_by_name_are_taken_with_the_name_as_caption() -> None:
     ]
 
 
-def test_plots_that_cannot_be_found_are_named() -> None:
+def test_missing_plots_are_reported() -> None:
     with pytest.raises(ExperimentError, match="field plots:"):
         parse_experiment({"plots": {"a": 1}})
     assert any("plots[1]" in line for line in experiment_warnings(parse_experiment({"plots": ["a.png", {"a": 1}]})))
@@ -109,7 +109,7 @@ def test_plots_that_cannot_be_found_are_named() -> None:
         (b"[]", "list"),
     ],
 )
-def test_a_file_that_is_no_experiment_is_called_what_it_is(content: bytes, named: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_an_experiment_is_named_for_what_it_is(content: bytes, named: str, tmp_path: Path) -> None:
     file = tmp_path / "exp.json"
     file.write_bytes(content)
     with pytest.raises(ExperimentError) as refused:

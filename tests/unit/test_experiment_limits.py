@@ -44,7 +44,7 @@ def test_a_large_field_is_used_in_part_and_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_what_was_shortened_is_the_same_when_it_is_read_again(name: str) -> None:
+def test_a_shortened_field_parses_the_same_again(name: str) -> None:
     experiment = parse_experiment(LARGE[name][0])
     stored = json.loads(experiment.model_dump_json())
 
@@ -52,7 +52,7 @@ def test_what_was_shortened_is_the_same_when_it_is_read_again(name: str) -> None
     assert experiment_warnings(parse_experiment(stored)) == experiment_warnings(experiment)
 
 
-def test_of_a_log_the_beginning_and_the_end_are_used() -> None:
+def test_the_start_and_end_of_a_log_are_used() -> None:
     log = "seed 42\n" + "epoch done\n" * 100_000 + "final accuracy 0.93\n"
     used = parse_experiment({"execution_result": {"stdout": log}}).execution_result.stdout
 
@@ -69,7 +69,7 @@ def test_single_metrics_are_used_before_long_lists() -> None:
     assert 5_000 < len(used["loss"]) < 100_000 and used["loss"] == curve[: len(used["loss"])]
 
 
-def test_a_notice_is_none_of_the_users_words() -> None:
+def test_a_notice_is_not_part_of_the_users_words() -> None:
     experiment = parse_experiment({"experimental_plan": PROSE})
 
     assert "3,760,000" not in experiment.words
@@ -77,14 +77,14 @@ def test_a_notice_is_none_of_the_users_words() -> None:
 
 
 @pytest.mark.parametrize("given", [3, "text", [1, None], ["x" * 10_000] * 1_000])
-def test_notices_from_outside_are_bounded(given: Any) -> None:
+def test_notices_in_the_input_are_limited_in_size(given: Any) -> None:
     experiment = parse_experiment({"results": "It holds.", "_shortened": given})
 
     assert len(experiment.model_dump_json()) < 20_000
     assert isinstance(experiment, Experiment)
 
 
-def test_what_people_write_is_used_whole() -> None:
+def test_ordinary_fields_are_used_completely() -> None:
     given = {
         "experimental_plan": PROSE[:40_000],
         "experiment_code": PROSE[:150_000],

@@ -36,13 +36,13 @@ GOOD: dict[str, Any] = {
         ({"paper_concept": {"questions": ["x"]}}, "paper_concept.questions", "paper_concept.open_questions"),
     ],
 )
-def test_a_misspelt_field_is_named_with_the_one_that_was_meant(data: dict[str, Any], found: str, meant: str) -> None:
+def test_a_misspelt_field_is_reported_with_the_intended_one(data: dict[str, Any], found: str, meant: str) -> None:
     experiment = parse_experiment(data)
     assert near_fields(experiment) == [(found, meant)]
     assert any(found in line and f"did you mean {meant}?" in line for line in experiment_warnings(experiment))
 
 
-def test_fields_of_the_users_own_are_named_in_one_line_as_unused() -> None:
+def test_the_users_own_fields_are_reported_in_one_line_as_unused() -> None:
     own = dict.fromkeys(["authors", "funding", "limitations", "notes", "x", "_source", "_hypotesis"], "whatever")
     concept = {**GOOD["paper_concept"], "field": "biology"}
     (line,) = experiment_warnings(parse_experiment({**GOOD, **own, "paper_concept": concept, "exit_code": 0}))
@@ -50,18 +50,18 @@ def test_fields_of_the_users_own_are_named_in_one_line_as_unused() -> None:
 
 
 @pytest.mark.parametrize("concept", [None, "Degree predicts edges.", {"description": "Degree predicts edges."}])
-def test_a_title_beside_the_concept_is_its_title(concept: object) -> None:
+def test_a_title_beside_the_concept_becomes_its_title(concept: object) -> None:
     experiment = parse_experiment({"title": "Priors", **({"paper_concept": concept} if concept else {})})
     assert experiment.paper_concept.title == "Priors" and experiment_warnings(experiment) == []
     assert experiment.paper_concept.description == ("Degree predicts edges." if concept else "")
 
 
-def test_a_title_beside_that_of_the_concept_is_named() -> None:
+def test_a_second_title_beside_that_of_the_concept_is_reported() -> None:
     experiment = parse_experiment({**GOOD, "title": "Of the repository"})
     assert experiment.paper_concept.title == "Priors" and "title" in experiment_warnings(experiment)[0]
 
 
-def test_a_section_that_lacks_a_field_for_a_slip_says_which() -> None:
+def test_a_section_that_lacks_a_misspelt_field_names_it() -> None:
     experiment = parse_experiment({"paper_concept": {"description": "x"}, "hypotesis": {"description": "y"}})
     with pytest.raises(ExperimentError, match=r"hypotesis.*hypothesis"):
         require_fields(experiment, "introduction")

@@ -45,7 +45,7 @@ class _Loose(BaseModel):
         (_Loose, {"count": "many"}, "count", "must be a whole number, but is 'many'"),
     ],
 )
-def test_a_problem_is_described_in_the_words_of_json(
+def test_a_problem_is_described_in_json_terms(
     model: type[BaseModel], given: dict[str, Any], path: str, problem: str
 ) -> None:
     with pytest.raises(ValidationError) as refused:

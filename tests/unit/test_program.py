@@ -39,14 +39,14 @@ def test_a_message_names_the_program_as_it_was_called(called: str, typed: str, m
     remember_command(None)
 
 
-def test_no_message_in_the_code_names_one_way_of_calling() -> None:
+def test_no_message_assumes_one_way_of_calling_the_program() -> None:
     folders = ("api", "citations", "commands", "documents", "graph", "models", "prompts", "stores", "tools")
     files = [*ROOT.glob("*.py"), *(path for folder in folders for path in (ROOT / folder).rglob("*.py"))]
     naming = [path.name for path in files if "python cli.py" in path.read_text(encoding="utf-8")]
     assert naming == ["program.py"]
 
 
-def test_every_hint_to_install_an_extra_names_one_that_exists_in_one_way() -> None:
+def test_every_hint_to_install_an_extra_names_an_existing_one_in_the_same_form() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     folders = [path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "tests", "build"))]
     files = [*ROOT.glob("*.*"), *(path for folder in folders for path in folder.rglob("*.*"))]
@@ -68,7 +68,7 @@ def test_counts_agree_with_their_nouns() -> None:
     assert counted(1, "try", "tries") == "1 try" and counted(3, "try", "tries") == "3 tries"
 
 
-def test_no_count_stands_before_a_noun_that_is_always_plural() -> None:
+def test_no_count_precedes_a_noun_that_is_always_plural() -> None:
     counting = re.compile(
         r"\{(?:len\([^{}]*\)|[\w.\[\]']*(?:count|total|calls|hits|papers|answers)[\w.\[\]']*)(?::,)?\} "
         r"(?:papers|passages|chunks|runs|findings|citations|answers|needs|calls|model calls|conversations)\b"

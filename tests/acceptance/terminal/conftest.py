@@ -19,5 +19,5 @@ def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(sample_home: Path, tmp_path: Path) -> Path:
-    """A home of its own with three papers."""
+    """A separate home with three papers."""
     return Path(shutil.copytree(sample_home, tmp_path / "home"))

@@ -1,4 +1,4 @@
-"""Questions in the shell on a terminal: stages, answers, what is asked of them next, and what stops them."""
+"""Questions in the shell on a terminal: stages, answers, follow-ups and interruptions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def cited_keys(shown: str) -> dict[str, str]:
     return dict(re.findall(r"• \[(\d)\] [^•]*?\((\w+\d{4}\w+)\)", lines))
 
 
-def test_an_answer_with_its_stages_references_and_next_steps(home: Path, server: FakeOpenAI, tmp_path: Path) -> None:
+def test_an_answer_shows_its_stages_references_and_next_steps(home: Path, server: FakeOpenAI, tmp_path: Path) -> None:
     with person_at(home, server, tmp_path) as person:
         person.sees(PROMPT)
         shown = asked(person, f"research {QUESTION}")
@@ -95,7 +95,7 @@ def test_an_answer_is_improved_and_saved(home: Path, server: FakeOpenAI, librari
     assert markdown.with_suffix(".bib").is_file()
 
 
-def test_nothing_found_leaves_a_clean_state(
+def test_an_empty_search_leaves_a_clean_state(
     home: Path, server: FakeOpenAI, librarian: Librarian, tmp_path: Path
 ) -> None:
     with person_at(home, server, tmp_path) as person:
@@ -106,7 +106,7 @@ def test_nothing_found_leaves_a_clean_state(
         person.type("improve shorter", "There is no answer to improve.")
 
 
-def test_nothing_found_keeps_the_last_answer(
+def test_an_empty_search_keeps_the_last_answer(
     home: Path, server: FakeOpenAI, librarian: Librarian, tmp_path: Path
 ) -> None:
     with person_at(home, server, tmp_path) as person:
@@ -144,7 +144,7 @@ def test_following_up_keeps_the_numbers_and_continues_in_another_shell(
             assert numbers.setdefault(number, key) == key
 
 
-def test_ctrl_c_in_the_middle_of_an_answer_and_kill_lose_nothing(
+def test_an_answer_interrupted_by_ctrl_c_or_kill_loses_nothing(
     home: Path, server: FakeOpenAI, librarian: Librarian, tmp_path: Path
 ) -> None:
     librarian.hang = {1, 2}  # the writer's first request and its second
@@ -176,7 +176,7 @@ def _conversations(home: Path) -> list[str]:
     return [entry.thread_id for entry in ConversationRegister(run_tables(FolderHome(home).runs_file)).all()]
 
 
-def test_a_refusing_model_is_reported_with_its_stage(home: Path, tmp_path: Path, librarian: Librarian) -> None:
+def test_a_model_that_refuses_is_reported_with_its_stage(home: Path, tmp_path: Path, librarian: Librarian) -> None:
     from tests.support.openai_server import Status
 
     def refuse_writing(body: Json) -> Any:

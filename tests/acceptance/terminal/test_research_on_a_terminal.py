@@ -1,4 +1,4 @@
-"""`research` on a real terminal: the answer is shown while it is written, and nothing of it twice."""
+"""`research` on a real terminal: the answer is shown while it is written, and no part of it twice."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class OnTerminal:
 
     @property
     def text(self) -> str:
-        """What stands there, without what moves the cursor and without the lines that show progress."""
+        """The text on the screen, without cursor movements and progress lines."""
         plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self._seen.decode("utf-8", "replace")).replace("\r", "\n")
         return "\n".join(line for line in plain.split("\n") if not re.match(r"[\u2800-\u28ff] |  searches:", line))
 
@@ -94,7 +94,7 @@ class OnTerminal:
         return code
 
 
-def test_words_come_while_the_answer_is_written_and_references_once(server: FakeOpenAI, home: Path) -> None:
+def test_the_answer_appears_while_it_is_written_and_references_appear_once(server: FakeOpenAI, home: Path) -> None:
     server.gate = Gate(after=WITHIN_SECOND)
     command = OnTerminal("research", QUESTION, "--home", home, CHAT_MODEL="m", CHAT_BASE_URL=server.base_url)
     command.wait_for("confidence than single networks")
@@ -108,7 +108,7 @@ def test_words_come_while_the_answer_is_written_and_references_once(server: Fake
     assert "[E" not in flat.split("Note:")[0]  # notes name evidence by its id
 
 
-def test_a_text_that_the_checks_changed_is_shown_once_more(server: FakeOpenAI, home: Path) -> None:
+def test_a_text_changed_by_the_checks_is_shown_once_more(server: FakeOpenAI, home: Path) -> None:
     server.behaviour = writes(DRAFT + " Others agree (Jones et al., 2021).")
     command = OnTerminal(
         "research", QUESTION, "--home", home, CHAT_MODEL="m", CHAT_BASE_URL=server.base_url, MAX_REPAIRS="0"
@@ -121,7 +121,7 @@ def test_a_text_that_the_checks_changed_is_shown_once_more(server: FakeOpenAI, h
     assert flat.count("References") == 1
 
 
-def test_a_draft_that_breaks_off_is_said_to_start_over(server: FakeOpenAI, home: Path) -> None:
+def test_a_notice_says_that_an_interrupted_draft_starts_over(server: FakeOpenAI, home: Path) -> None:
     broken: list[Any] = ["cut"]
     server.behaviour = lambda body: broken.pop() if body.get("stream") and broken else writes(DRAFT)(body)
     command = OnTerminal("research", QUESTION, "--home", home, CHAT_MODEL="m", CHAT_BASE_URL=server.base_url)
@@ -134,7 +134,7 @@ def test_a_draft_that_breaks_off_is_said_to_start_over(server: FakeOpenAI, home:
     assert "That was a draft" not in after
 
 
-def test_ctrl_c_in_the_middle_of_an_answer_pauses_and_the_same_command_resumes(server: FakeOpenAI, home: Path) -> None:
+def test_ctrl_c_during_an_answer_pauses_it_and_the_same_command_resumes(server: FakeOpenAI, home: Path) -> None:
     given = ("research", QUESTION, "--home", home)
     settings = {"CHAT_MODEL": "m", "CHAT_BASE_URL": server.base_url}
     server.gate = Gate(after=WITHIN_SECOND)
@@ -144,7 +144,7 @@ def test_ctrl_c_in_the_middle_of_an_answer_pauses_and_the_same_command_resumes(s
     command.interrupt()
     assert command.end() == 3
     assert "Traceback" not in command.text
-    # What is said stands on a line of its own below the words that came.
+    # The notice is on its own line below the streamed words.
     assert any(line.startswith("Ensembles give better") for line in command.text.split("\n"))
     server.gate.open()
     again = OnTerminal(*given, **settings)
@@ -153,7 +153,7 @@ def test_ctrl_c_in_the_middle_of_an_answer_pauses_and_the_same_command_resumes(s
     assert server.requests[calls]["stream"]  # the draft is asked for again, and nothing before it
 
 
-def test_a_pipe_gets_the_final_text_alone(server: FakeOpenAI, home: Path) -> None:
+def test_a_pipe_gets_only_the_final_text(server: FakeOpenAI, home: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(CLI), "research", QUESTION, "--home", str(home)],
         env=environment({"CHAT_MODEL": "m", "CHAT_BASE_URL": server.base_url}),

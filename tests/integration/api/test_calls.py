@@ -34,7 +34,7 @@ def library(home: Path) -> Any:
         yield opened
 
 
-def test_a_library_is_used_without_with_and_closed_by_hand(home: Path) -> None:
+def test_a_library_can_be_opened_without_a_with_statement_and_closed_by_hand(home: Path) -> None:
     library = open_library(home)
     assert citeloom.search(library, "calibration", k=1)
     library.close()
@@ -43,7 +43,7 @@ def test_a_library_is_used_without_with_and_closed_by_hand(home: Path) -> None:
         citeloom.search(library, "calibration")
 
 
-async def test_a_library_is_awaited_or_opened_with_async_with(home: Path) -> None:
+async def test_a_library_can_be_awaited_or_opened_with_async_with(home: Path) -> None:
     library = await aopen_library(home)
     async with library:
         assert await citeloom.asearch(library, "calibration", k=1)
@@ -52,7 +52,7 @@ async def test_a_library_is_awaited_or_opened_with_async_with(home: Path) -> Non
     assert library.closed and again.closed
 
 
-def test_a_program_that_never_closes_its_library_ends_without_a_word(home: Path) -> None:
+def test_a_program_that_never_closes_its_library_ends_silently(home: Path) -> None:
     program = f"import citeloom; lib = citeloom.open_library({str(home)!r}); print(len(citeloom.search(lib, 'scores')))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "") and int(done.stdout) > 0
@@ -73,7 +73,7 @@ def calls() -> dict[str, Callable[[Session], Any]]:
 
 
 @pytest.mark.parametrize("call", calls())
-def test_every_call_says_that_a_library_is_closed_or_is_none(home: Path, call: str) -> None:
+def test_every_call_rejects_a_closed_library_and_a_path(home: Path, call: str) -> None:
     with open_library(home) as library:
         pass
     with pytest.raises(CiteloomError, match="the library is closed"):
@@ -82,7 +82,7 @@ def test_every_call_says_that_a_library_is_closed_or_is_none(home: Path, call: s
         calls()[call](str(home))  # type: ignore[arg-type]
 
 
-def test_a_library_without_papers_is_searched_and_a_text_is_checked_against_it(tmp_path: Path) -> None:
+def test_an_empty_library_can_be_searched_and_used_to_check_a_text(tmp_path: Path) -> None:
     draft = tmp_path / "draft.md"
     draft.write_text("# Introduction\n\nDeep networks are overconfident in most applications.\n", encoding="utf-8")
     with open_library(tmp_path / "home") as library:
@@ -92,7 +92,7 @@ def test_a_library_without_papers_is_searched_and_a_text_is_checked_against_it(t
     assert sentence["claim"].startswith("Deep networks") and claim["sources"] == claim["elsewhere"] == []
 
 
-def test_a_conversation_over_a_library_that_was_closed_says_so(home: Path) -> None:
+def test_a_conversation_over_a_closed_library_says_so(home: Path) -> None:
     with open_library(home) as library:
         talk = Conversation(library)
     with pytest.raises(CiteloomError, match="the library is closed"):
@@ -125,13 +125,13 @@ def test_a_conversation_over_a_library_that_was_closed_says_so(home: Path) -> No
         (lambda lib: citeloom.search(lib, "scores", years=(2020, 2010)), "2020"),
     ],
 )
-def test_a_wrong_argument_is_one_error_that_names_the_choices(library: Session, call: Any, said: str) -> None:
+def test_a_wrong_argument_gets_one_error_that_names_the_choices(library: Session, call: Any, said: str) -> None:
     with pytest.raises(CiteloomError, match=said) as raised:
         call(library)
     assert "\n" not in str(raised.value) and raised.value.exit_code == 2
 
 
-def test_a_single_string_is_taken_where_a_list_is(library: Session, tmp_path: Path) -> None:
+def test_a_single_string_is_accepted_in_place_of_a_list(library: Session, tmp_path: Path) -> None:
     key = "varga2021calibration"
     by_string = citeloom.search(library, "scores", papers=key, categories="results")
     assert by_string == citeloom.search(library, "scores", papers=[key], categories=["results"]) != []
@@ -144,12 +144,12 @@ def test_a_single_string_is_taken_where_a_list_is(library: Session, tmp_path: Pa
         assert citeloom.ingest(empty, paper)["papers_unchanged"] == 1
 
 
-def test_a_typo_in_an_option_is_an_error(library: Session) -> None:
+def test_a_misspelt_option_is_an_error(library: Session) -> None:
     with pytest.raises(TypeError, match="min_yaer"):
         citeloom.research(library, QUESTION, min_yaer=2000)  # type: ignore[call-arg]
 
 
-def test_the_typed_options_are_those_of_the_call() -> None:
+def test_the_typed_options_match_the_options_of_the_call() -> None:
     parameters = inspect.signature(citeloom.open_library).parameters.values()
     named = {item.name for item in parameters if item.kind is item.KEYWORD_ONLY}
     assert named == OpenOptions.__required_keys__ | OpenOptions.__optional_keys__

@@ -14,7 +14,7 @@ from tests.support.sample_library import index_samples
 KEYS = ("okafor2022ensembles", "moreau2025machines", "obrien2019seeds", "varga2021calibration")
 
 
-def test_a_paper_whose_passages_are_not_among_the_nearest_is_not_put_behind_for_it(
+def test_a_paper_without_a_passage_among_the_nearest_is_not_ranked_lower_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = index_samples(tmp_path / "home", LocalEmbedding(), KEYS)

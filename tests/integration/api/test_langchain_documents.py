@@ -1,4 +1,4 @@
-"""LangChain documents and loaders taken in through the Python API."""
+"""LangChain documents and loaders ingested through the Python API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pages(source: str, *texts: str, **metadata: str) -> list[Document]:
 
 
 class TwoPages(BaseLoader):
-    """A loader as those for PDF files are."""
+    """A loader like those for PDF files."""
 
     def lazy_load(self) -> Iterator[Document]:
         yield from pages("/somewhere/ada2020.pdf", f"# Looms\n\n{prose('loom')}", f"## Methods\n\n{prose('engine')}")
@@ -48,7 +48,7 @@ def chunks_of(session: Session, key: str) -> list[Chunk]:
     return list(store.get_chunks(ids).values())
 
 
-def test_pages_of_one_source_are_one_paper_with_its_pages(session: Session, tmp_path: Path) -> None:
+def test_pages_with_one_source_become_one_paper_with_pages(session: Session, tmp_path: Path) -> None:
     bib = tmp_path / "library.bib"
     bib.write_text(BIB, encoding="utf-8")
     report = ingest(session, [TwoPages()], bib)
@@ -64,7 +64,7 @@ def test_pages_of_one_source_are_one_paper_with_its_pages(session: Session, tmp_
     assert ingest(session, [TwoPages()], bib)["papers_unchanged"] == 1
 
 
-def test_documents_without_pages_and_with_metadata_of_their_own(session: Session) -> None:
+def test_documents_may_lack_pages_and_carry_their_own_metadata(session: Session) -> None:
     web = Document(prose("web"), metadata={"source": "https://example.org/a/page.html?x=1", "title": "A page"})
     named = Document(prose("note"), metadata={"key": "grace2021", "author": "Grace Hopper; Jean Bartik"})
     assert ingest(session, [web, named])["papers_added"] == 2
@@ -73,7 +73,7 @@ def test_documents_without_pages_and_with_metadata_of_their_own(session: Session
     assert chunks_of(session, "page")[0].page is None
 
 
-def test_what_names_no_paper_or_holds_nothing_is_refused(session: Session) -> None:
+def test_a_document_without_a_name_or_text_is_refused(session: Session) -> None:
     good = Document(prose("good"), metadata={"source": "good.txt"})
     report = ingest(session, [good, Document(prose("lost")), Document(" \0", metadata={"source": "blank.txt"})])
     assert report["papers_added"] == 1
@@ -83,20 +83,20 @@ def test_what_names_no_paper_or_holds_nothing_is_refused(session: Session) -> No
     ]
 
 
-def test_files_and_documents_together(session: Session, tmp_path: Path) -> None:
+def test_files_and_documents_can_be_ingested_together(session: Session, tmp_path: Path) -> None:
     file = tmp_path / "one.md"
     file.write_text(f"# One\n\n{prose('file')}", encoding="utf-8")
     assert ingest(session, [file, Document(prose("two"), metadata={"source": "two.txt"})])["papers_added"] == 2
 
 
-def test_anything_else_is_a_clear_error(session: Session) -> None:
+def test_any_other_input_gets_a_clear_error(session: Session) -> None:
     with pytest.raises(ConfigurationError, match="Cannot ingest a int"):
         ingest(session, [7])  # type: ignore[list-item]
     with pytest.raises(InputError, match="No path was given"):
         ingest(session, [])
 
 
-def test_search_from_python_refuses_what_is_not_there(session: Session, tmp_path: Path) -> None:
+def test_searching_in_python_refuses_unknown_papers_and_fields(session: Session, tmp_path: Path) -> None:
     bib = tmp_path / "library.bib"
     bib.write_text(BIB.replace("year=", "journal={Journal of Looms}, year="), encoding="utf-8")
     ingest(session, [TwoPages()], bib)
@@ -112,7 +112,7 @@ def test_search_from_python_refuses_what_is_not_there(session: Session, tmp_path
             search(session, query, **limits)
 
 
-def test_a_search_has_the_words_of_a_paper_as_they_are_so_that_spans_count_in_them(session: Session) -> None:
+def test_search_results_keep_the_papers_text_so_that_spans_fit(session: Session) -> None:
     ingest(
         session, Document(f"For a<b, `<script>alert(1)</script>` ran. {prose('tag')}", metadata={"source": "tag.md"})
     )

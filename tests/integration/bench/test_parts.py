@@ -26,7 +26,7 @@ RUBRIC = {
 
 @pytest.fixture(scope="module")
 def small_shared(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder like that of the real papers, with little in it."""
+    """A folder like that of the real papers, with little content."""
     small = tmp_path_factory.mktemp("shared")
     for folder in ("corpus/papers", "corpus/pdfs", "experiments", "standin"):
         (small / folder).mkdir(parents=True)
@@ -63,7 +63,7 @@ def shorten(whole: Path, part: Path) -> None:
     "part",
     [pytest.param(part, marks=[] if part in SHORT else [pytest.mark.long]) for part in (*PARTS, *ASKED_FOR)],
 )
-def test_a_part_of_the_benchmarks_starts_and_prints_its_figures(part: str, small_shared: Path, tmp_path: Path) -> None:
+def test_each_benchmark_starts_and_prints_its_figures(part: str, small_shared: Path, tmp_path: Path) -> None:
     done = run_bench(part, "--rounds", "1", "--home", tmp_path / "home", shared=small_shared)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr and "left out" not in done.stdout + done.stderr
@@ -72,7 +72,7 @@ def test_a_part_of_the_benchmarks_starts_and_prints_its_figures(part: str, small
     assert any(sign in done.stdout for sign in ("|", "chunks/s", "weight of facts")), done.stdout
 
 
-def test_parts_on_the_real_papers_say_in_one_line_that_these_are_missing(tmp_path: Path) -> None:
+def test_benchmarks_on_real_papers_say_in_one_line_that_the_papers_are_missing(tmp_path: Path) -> None:
     parts = ("coverage", "figures", "scans")
     done = run_bench(*parts, shared=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -82,7 +82,7 @@ def test_parts_on_the_real_papers_say_in_one_line_that_these_are_missing(tmp_pat
 
 
 def run_bench(*arguments: str | Path, shared: Path) -> subprocess.CompletedProcess[str]:
-    """The benchmarks in a process of their own, to their end."""
+    """Run the benchmarks to the end in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "bench", *map(str, arguments)],
         cwd=ROOT,

@@ -55,7 +55,7 @@ LAUGHS = (
 
 @dataclass(frozen=True)
 class Row:
-    """What a style holds ({secret} and {net} are filled in), and the value that the one line names."""
+    """The content of a style ({secret} and {net} are filled in), and the value that the error names."""
 
     name: str
     content: str
@@ -114,7 +114,7 @@ ROWS = [
 
 @pytest.fixture
 def net() -> Iterator[tuple[str, list[str]]]:
-    """An address on loopback, and the paths that it was asked for."""
+    """An address on loopback, and the paths requested from it."""
     asked: list[str] = []
 
     class Heard(http.server.BaseHTTPRequestHandler):
@@ -171,7 +171,7 @@ def test_a_hostile_style_is_refused_before_pandoc_sees_it(
     ("kind", "said"),
     [("pipe", "x.csl"), ("6 GB", "6000 MB"), ("device", "x.csl"), ("folder", "x.csl")],
 )
-def test_a_style_that_is_no_file_or_too_large_is_not_read(kind: str, said: str, tmp_path: Path) -> None:
+def test_a_style_that_is_not_a_file_or_is_too_large_is_not_read(kind: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "x.csl"
     if kind == "pipe":
         os.mkfifo(file)
@@ -186,7 +186,7 @@ def test_a_style_that_is_no_file_or_too_large_is_not_read(kind: str, said: str, 
         style_file(str(file))
 
 
-def test_a_parent_is_taken_from_the_extra_wherever_its_address_points(
+def test_a_parent_style_is_taken_from_the_bundled_package_whatever_its_address(
     attack: Callable[[str], Path], net: tuple[str, list[str]]
 ) -> None:
     file = attack(parent("{net}/apa"))
@@ -211,7 +211,7 @@ def test_a_parent_is_taken_from_the_extra_wherever_its_address_points(
     ],
     ids=["input", "include", "verbatim", "picture", "macro loop", "macros that double", "braces", "bold", "270 kB"],
 )
-def test_a_hostile_entry_costs_a_bounded_time_and_reads_no_file(title: str, tmp_path: Path) -> None:
+def test_a_hostile_entry_takes_bounded_time_and_reads_no_file(title: str, tmp_path: Path) -> None:
     (tmp_path / "secret.tex").write_text(SECRET, encoding="utf-8")
     bibtex = f"@article{{x, title = {{{title.replace('SECRET', str(tmp_path / 'secret.tex'))}}}, author = {{A B}}}}"
     hostile = Paper(key="x", title="On looms", authors=("A B",), year=2020, bibtex=bibtex)

@@ -38,7 +38,7 @@ def library(shared_dir: Path) -> dict[str, Paper]:
     return dict(read_bibliography(shared_dir / "corpus" / "library.bib").papers)
 
 
-def test_all_papers_of_the_library_get_a_readable_reference(library: dict[str, Paper]) -> None:
+def test_every_paper_of_the_library_gets_a_readable_reference(library: dict[str, Paper]) -> None:
     references = build_references(list(library.values()), "key")
     assert references.warnings == ()
     assert [entry.key for entry in references.entries] == sorted(library, key=str.casefold)
@@ -51,7 +51,7 @@ def test_all_papers_of_the_library_get_a_readable_reference(library: dict[str, P
         assert not paper.doi or paper.doi in entry.text.lower()
 
 
-def test_numbers_order_the_numeric_list(library: dict[str, Paper]) -> None:
+def test_the_numeric_list_is_ordered_by_number(library: dict[str, Paper]) -> None:
     papers = list(library.values())[:3]
     numbers = {paper.key: number for number, paper in enumerate(reversed(papers), 1)}
     entries = build_references(papers, "numeric", numbers=numbers).entries
@@ -60,7 +60,7 @@ def test_numbers_order_the_numeric_list(library: dict[str, Paper]) -> None:
     ]
 
 
-def test_odd_entries_are_repaired_for_reading() -> None:
+def test_odd_entries_are_repaired_for_the_reader() -> None:
     papers = list(parse_bibliography(ODD, source="odd.bib").papers.values())
     texts = {entry.key: entry.text for entry in build_references(papers, "key").entries}
     assert "Jouni Sirén" in texts["se2020"] or "Sirén, Jouni" in texts["se2020"]
@@ -69,7 +69,7 @@ def test_odd_entries_are_repaired_for_reading() -> None:
     assert texts["müller2001"].startswith("The Foo Group")
 
 
-def test_an_entry_that_pandoc_refuses_costs_only_itself(library: dict[str, Paper]) -> None:
+def test_an_entry_refused_by_pandoc_affects_no_other(library: dict[str, Paper]) -> None:
     good = list(library.values())[:4]
     references = build_references([*good, BROKEN], "key")
     assert len(references.entries) == 5
@@ -79,7 +79,7 @@ def test_an_entry_that_pandoc_refuses_costs_only_itself(library: dict[str, Paper
     assert build_references(good, "key").entries == tuple(e for e in references.entries if e.key != "broken")
 
 
-def test_a_style_file_of_the_users(library: dict[str, Paper], tmp_path: Path) -> None:
+def test_a_users_own_style_file_is_used(library: dict[str, Paper], tmp_path: Path) -> None:
     csl = tmp_path / "numbers.csl"
     csl.write_text(NUMERIC_CSL, encoding="utf-8")
     entry = build_references([library["lee2022ten"]], "key", csl=csl).entries[0]
@@ -100,7 +100,7 @@ def _source(number: int, paper: Paper, page: int | None, section: str) -> Source
     return Source(evidence, paper, text)
 
 
-def test_pandoc_reads_the_citations_that_we_write(library: dict[str, Paper], tmp_path: Path) -> None:
+def test_pandoc_reads_the_citations_written_by_citeloom(library: dict[str, Paper], tmp_path: Path) -> None:
     import pypandoc
 
     odd = next(iter(parse_bibliography(ODD, source="odd.bib").papers.values()))
@@ -120,7 +120,7 @@ def test_pandoc_reads_the_citations_that_we_write(library: dict[str, Paper], tmp
     assert latex.strip() == r"So \cite[p.~7]{lee2022ten} \cite{himmelstein2017systematic}."
 
 
-def test_the_exported_bib_holds_exactly_the_cited_keys(library: dict[str, Paper], tmp_path: Path) -> None:
+def test_the_exported_bib_contains_exactly_the_cited_keys(library: dict[str, Paper], tmp_path: Path) -> None:
     papers = [library["lee2022ten"], library["hickey2020genotyping"]]
     (tmp_path / "discussion.bib").write_text(bibliography(papers), encoding="utf-8")
     written = read_bibliography(tmp_path / "discussion.bib")

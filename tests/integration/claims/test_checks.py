@@ -80,7 +80,7 @@ def labels(record: Any) -> list[str]:
     return [item["label"] for item in record["sentences"] if item["kind"] == "cited"]
 
 
-def test_each_sentence_gets_its_verdict_with_words_of_the_cited_paper(library: Any, tmp_path: Path) -> None:
+def test_each_sentence_gets_a_verdict_with_words_from_the_cited_paper(library: Any, tmp_path: Path) -> None:
     file = written(tmp_path)
     record = check_text(library, file)
     assert labels(record) == ["supported", "overstated", "contradicted", "not_found", "not_in_library"]
@@ -96,14 +96,14 @@ def test_each_sentence_gets_its_verdict_with_words_of_the_cited_paper(library: A
     assert needs_attention(record) and record["complete"] and file.read_text("utf-8") == TEXT
 
 
-def test_what_is_not_in_the_cited_paper_is_looked_for_in_the_others(library: Any, tmp_path: Path) -> None:
+def test_support_missing_in_the_cited_paper_is_searched_for_in_the_others(library: Any, tmp_path: Path) -> None:
     text = "Temperature scaling on tuesday improves calibration [@obrien2019seeds]."
     record = check_text(library, written(tmp_path, text), only="claims")
     assert labels(record) == ["not_found"]
     assert record["sentences"][0]["elsewhere"] == []  # the judge did not find it there either
 
 
-def test_what_the_totals_count_and_a_citation_that_names_nothing(home: Path, tmp_path: Path) -> None:
+def test_an_empty_citation_is_a_fault_and_totals_count_each_kind_of_sentence(home: Path, tmp_path: Path) -> None:
     text = (
         "The average of five seeds was better on the wrist [@]. Accuracy had a mean of 0.946 across seeds on the wrist "
         "data [@obrien2019seeds]. We trained networks, as Figure 7 shows."
@@ -118,7 +118,7 @@ def test_what_the_totals_count_and_a_citation_that_names_nothing(home: Path, tmp
     assert "1 in need of a citation, 1 with a wrong or doubtful detail, 1 with a faulty citation, 1 pointing" in line
 
 
-def test_a_second_check_costs_nothing_and_after_an_edit_only_what_changed(
+def test_a_second_check_costs_nothing_and_an_edit_rechecks_only_what_changed(
     library: Any, server: FakeOpenAI, model: CheckingModel, tmp_path: Path
 ) -> None:
     file = written(tmp_path)
@@ -132,7 +132,7 @@ def test_a_second_check_costs_nothing_and_after_an_edit_only_what_changed(
     assert len(model.judged) == 1 and "help" in model.judged[0]
 
 
-def test_a_limit_leaves_the_rest_unjudged_and_the_same_check_goes_on(
+def test_a_limit_leaves_sentences_unjudged_and_repeating_the_check_continues(
     home: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     sentences = [f"Networks of kind {number} are calibrated [@varga2021calibration]." for number in range(40)]
@@ -171,9 +171,7 @@ def test_without_a_model_passages_are_candidates_and_nothing_is_judged(home: Pat
     assert record["usage"]["llm_calls"] == 0
 
 
-def test_without_a_model_only_passages_that_are_near_are_shown_for_a_sentence_that_cites_nothing(
-    home: Path, tmp_path: Path
-) -> None:
+def test_without_a_model_an_uncited_sentence_shows_only_passages_that_are_near(home: Path, tmp_path: Path) -> None:
     near = "Temperature scaling has been shown to reduce the calibration error of networks."
     far = "The meaning of words has been shown to change across cultures by 12% per year."
     with open_library(home) as library:
@@ -181,7 +179,7 @@ def test_without_a_model_only_passages_that_are_near_are_shown_for_a_sentence_th
     assert [bool(sentence["elsewhere"]) for sentence in record["sentences"]] == [True, False]
 
 
-def test_the_bibliography_of_a_text_of_ours_is_not_taken_for_that_of_a_draft(home: Path, tmp_path: Path) -> None:
+def test_the_bibliography_of_a_citeloom_text_is_not_mistaken_for_a_drafts(home: Path, tmp_path: Path) -> None:
     (tmp_path / "discussion.bib").write_text("@misc{other2020, title={Of another text}, year={2020}}", encoding="utf-8")
     with open_library(home) as library:
         taken = check_text(library, written(tmp_path))
@@ -192,9 +190,7 @@ def test_the_bibliography_of_a_text_of_ours_is_not_taken_for_that_of_a_draft(hom
 
 
 @pytest.mark.parametrize("kind", ["docx", "md"])
-def test_a_text_that_was_written_without_a_model_and_left_as_it_is_has_no_fault(
-    kind: str, home: Path, tmp_path: Path
-) -> None:
+def test_an_unedited_text_written_without_a_model_has_no_faults(kind: str, home: Path, tmp_path: Path) -> None:
     with open_library(home) as library:
         write_section(library, "discussion", EXPERIMENT, out=tmp_path, formats=["docx"])
         record = check_text(library, tmp_path / f"discussion.{kind}", experiment=EXPERIMENT)
@@ -203,7 +199,7 @@ def test_a_text_that_was_written_without_a_model_and_left_as_it_is_has_no_fault(
     assert [entry for entry in record["references"] if entry["faults"]] == []
 
 
-def test_a_number_that_is_not_that_of_the_experiments_own_sentence_is_named(home: Path, tmp_path: Path) -> None:
+def test_a_number_that_differs_from_the_experiments_own_sentence_is_reported(home: Path, tmp_path: Path) -> None:
     own = "The difference between the best models is near zero over the 84 genes, although SGD wins for 58 of them."
     text = f"# Findings\n\n{own}\n\n{own.replace('58', '61')}"
     experiment = Experiment(reasoning=f"{own} It holds in part.")
@@ -217,7 +213,7 @@ def faults_of(record: Any) -> list[list[str]]:
     return [[fault["rule"] for fault in sentence["faults"]] for sentence in record["sentences"]]
 
 
-def test_words_of_a_paper_need_a_citation_and_no_model_is_needed_to_see_it(home: Path, tmp_path: Path) -> None:
+def test_copied_words_need_a_citation_and_are_found_without_a_model(home: Path, tmp_path: Path) -> None:
     with open_library(home) as library:
         chunks = library.library.paper_chunks("obrien2019seeds")
         words = [unit.text for chunk in chunks[1:] for unit in readable_units(chunk.text)]
@@ -231,9 +227,7 @@ def test_words_of_a_paper_need_a_citation_and_no_model_is_needed_to_see_it(home:
     assert "obrien2019seeds" in first["faults"][0]["message"] and copied[:60] in first["faults"][0]["message"]
 
 
-def test_entries_that_no_service_knows_are_named_and_without_services_that_nobody_asked(
-    home: Path, tmp_path: Path
-) -> None:
+def test_entries_unknown_to_services_are_reported_and_an_unchecked_list_says_so(home: Path, tmp_path: Path) -> None:
     bib = tmp_path / "own.bib"
     entry = "@article{{{0}, title = {{{1}}}, author = {{Roe, Ada}}, year = 2019, journal = {{Looms}}, doi = {{{2}}}}}\n"
     entries = (("real2019", "How looms are seeded", ""), ("made2019", "A loom of pure fiction", "10.5555/made.up"))
@@ -254,7 +248,7 @@ def test_entries_that_no_service_knows_are_named_and_without_services_that_nobod
     assert {fault["rule"] for one in gone["references"] for fault in one["faults"]} >= {"entry-not-cited"}
 
 
-def test_claims_are_checked_against_papers_given_passages_and_the_library(library: Any) -> None:
+def test_claims_are_checked_against_papers_given_passages_or_the_library(library: Any) -> None:
     given = {"claim": "Looms never scale.", "passages": [{"text": "Looms scale. They are slow."}]}
     named = {"claim": "Scaling improves calibration.", "papers": ["varga2021calibration"]}
     record = check_claims(library, [given, named, "Ensembles of seeds help."])
@@ -269,7 +263,7 @@ def test_claims_are_checked_against_papers_given_passages_and_the_library(librar
         check_claims(library, [" "])
 
 
-def test_a_small_checker_answers_yes_or_no_to_a_document_and_a_claim(home: Path, tmp_path: Path) -> None:
+def test_a_small_checker_model_answers_yes_or_no_for_a_document_and_a_claim(home: Path, tmp_path: Path) -> None:
     def answer(body: Any) -> Any:
         (message,) = body["messages"]
         assert message["content"].startswith("Document: ") and "\nClaim: " in message["content"]
@@ -284,7 +278,7 @@ def test_a_small_checker_answers_yes_or_no_to_a_document_and_a_claim(home: Path,
     assert labels(record) == ["supported", "supported", "not_found", "supported", "not_in_library"]
 
 
-def test_an_indirect_source_is_named_with_the_work_it_cites(library: Any, server: FakeOpenAI) -> None:
+def test_an_indirect_source_is_reported_with_the_work_that_it_cites(library: Any, server: FakeOpenAI) -> None:
     def answer(body: Any) -> Any:
         share = {"does": "supports", "sentences": [1]}
         return envelope(body, content=json.dumps({"P1": {"reason": "r", "E1": share, "verdict": "indirect"}}))
@@ -298,7 +292,7 @@ def test_an_indirect_source_is_named_with_the_work_it_cites(library: Any, server
         assert record["sources"][0]["cites"] == (["smith2020looms"] if label == "indirect" else [])
 
 
-def test_the_files_show_each_problem_and_the_text_is_never_written_to(library: Any, tmp_path: Path) -> None:
+def test_the_output_shows_each_problem_and_the_users_text_is_never_changed(library: Any, tmp_path: Path) -> None:
     word = write_word(
         tmp_path / "draft.docx",
         paragraph(run("Ensembles of seeds never help (Okafor et al., 2022). They are fine.")),
@@ -323,7 +317,7 @@ def test_the_files_show_each_problem_and_the_text_is_never_written_to(library: A
     assert Path(again["files"]["docx"]).name == "draft.checked.2.docx"
 
 
-def test_notes_in_the_margin_stand_where_latex_takes_them(library: Any, tmp_path: Path) -> None:
+def test_margin_notes_are_put_where_latex_allows_them(library: Any, tmp_path: Path) -> None:
     text = (
         "\\documentclass{article}\n\\begin{document}\n"
         "Ensembles never help \\cite{okafor2022ensembles}."
@@ -340,7 +334,7 @@ def test_notes_in_the_margin_stand_where_latex_takes_them(library: Any, tmp_path
 
 
 @pytest.mark.parametrize("kind", ["tex", "docx"])
-def test_comments_in_place_keep_the_original_and_are_not_checked_again(kind: str, library: Any, tmp_path: Path) -> None:
+def test_inline_comments_keep_the_original_and_are_not_checked_again(kind: str, library: Any, tmp_path: Path) -> None:
     said = "Ensembles of seeds never help "
     file = tmp_path / f"draft.{kind}"
     if kind == "tex":
@@ -355,7 +349,7 @@ def test_comments_in_place_keep_the_original_and_are_not_checked_again(kind: str
     assert [one["claim"] for one in again["sentences"]] == [one["claim"] for one in record["sentences"]]
 
 
-def test_formats_and_parts_that_do_not_exist_are_named(library: Any, tmp_path: Path) -> None:
+def test_formats_parts_and_files_that_do_not_exist_are_reported(library: Any, tmp_path: Path) -> None:
     file = written(tmp_path)
     with pytest.raises(InputError, match="sums"):
         check_text(library, file, only="sums")  # type: ignore[arg-type]

@@ -32,14 +32,14 @@ def judge() -> Iterator[FakeOpenAI]:
         yield running
 
 
-def test_without_a_judge_what_needs_none_is_found_and_no_sound_sentence_is_blamed(home: Path) -> None:
+def test_without_a_judge_18_faults_are_found_and_no_sound_sentence_is_blamed(home: Path) -> None:
     with open_library(home, settings=Settings(_env_file=None)) as library:  # type: ignore[call-arg]
         score = score_draft(library)
     assert not score.missed and len(score.found) == 18 and len(score.left_to_judge) == 7
     assert not score.false
 
 
-def test_what_a_judge_says_of_a_sentence_is_shown_beside_the_details(home: Path, judge: FakeOpenAI) -> None:
+def test_faults_found_by_a_judge_are_listed_beside_wrong_details(home: Path, judge: FakeOpenAI) -> None:
     settings = Settings(_env_file=None, chat_model="fake", chat_base_url=judge.base_url)  # type: ignore[call-arg]
     with open_library(home, settings=settings) as library:
         score = score_draft(library, judged=True)

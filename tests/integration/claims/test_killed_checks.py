@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a check: what was answered is not asked again, and the result is the same."""
+"""kill -9 in the middle of a check: answered calls are not repeated, and the result is the same."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def prepared(samples: Path, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(("number", "side"), [(1, "before"), (1, "after"), (2, "before"), (4, "after")])
-def test_a_killed_check_goes_on_without_asking_again(samples: Path, tmp_path: Path, number: int, side: str) -> None:
+def test_a_killed_check_continues_without_repeating_calls(
+    samples: Path, tmp_path: Path, number: int, side: str
+) -> None:
     with FakeOpenAI(behaviour=CheckingModel()) as server:
         whole = check(prepared(samples, tmp_path / "whole"), server, 0, "before")
         calls = server.calls()
@@ -56,7 +58,7 @@ def test_a_killed_check_goes_on_without_asking_again(samples: Path, tmp_path: Pa
         folder = prepared(samples, tmp_path / "killed")
         assert check(folder, server, number, side).code == -signal.SIGKILL
         again = check(folder, server, 0, "before")
-        # Lost is the answer that was not on disk yet, and the call that was under way then.
+        # The answer not yet on disk and the call in flight are lost.
         assert server.calls() - calls <= calls + 2, again.err
     shown = [
         [(one["claim"], one["label"], one["reason"]) for one in ended.json["sentences"]] for ended in (whole, again)

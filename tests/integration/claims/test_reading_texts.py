@@ -49,7 +49,7 @@ def test_a_long_text_with_figures_and_tables_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", CASES["cases"], ids=lambda case: str(case["id"]))
-def test_the_labelled_texts_give_the_citations_that_a_reader_sees(case: dict[str, object], tmp_path: Path) -> None:
+def test_citations_in_labelled_texts_are_read_as_a_reader_sees_them(case: dict[str, object], tmp_path: Path) -> None:
     file = tmp_path / f"text.{case['format']}"
     file.write_text(str(case["text"]), encoding="utf-8")
     manuscript = read_manuscript(file)
@@ -62,13 +62,13 @@ def test_the_labelled_texts_give_the_citations_that_a_reader_sees(case: dict[str
     assert file.read_text(encoding="utf-8") == case["text"]
 
 
-def test_a_quotation_mark_stands_with_the_sentence_that_it_opens(tmp_path: Path) -> None:
+def test_an_opening_quotation_mark_stays_with_its_sentence(tmp_path: Path) -> None:
     file = tmp_path / "text.md"
     file.write_text('They are slow. "The looms never rest, they said. So.', encoding="utf-8")
     assert shown(read_manuscript(file)) == ["They are slow.", '"The looms never rest, they said.', "So."]
 
 
-def test_each_sentence_leads_back_to_its_words_in_the_file(tmp_path: Path) -> None:
+def test_each_sentence_maps_back_to_its_words_in_the_file(tmp_path: Path) -> None:
     text = (
         "\\begin{document}\n% a remark\nLooms \\emph{scale} well \\cite{smith2020}.\nThey are slow.\n\\end{document}\n"
     )
@@ -81,7 +81,7 @@ def test_each_sentence_leads_back_to_its_words_in_the_file(tmp_path: Path) -> No
     assert [(place["line"], place["column"]) for place in places] == [(3, 1), (4, 1)]
 
 
-def test_inputs_are_read_within_the_folder_and_never_outside(tmp_path: Path) -> None:
+def test_included_files_are_read_inside_the_folder_and_never_outside(tmp_path: Path) -> None:
     folder = tmp_path / "paper"
     (folder / "parts").mkdir(parents=True)
     (tmp_path / "secret.tex").write_text("A secret \\cite{secret}.", encoding="utf-8")
@@ -106,7 +106,7 @@ def test_two_megabytes_of_latex_with_macros_are_read(tmp_path: Path) -> None:
     assert sentences[0].shown == "The Weaver scales [smith2020]."
 
 
-def test_fields_of_zotero_mendeley_and_endnote_name_their_works(tmp_path: Path) -> None:
+def test_fields_of_zotero_mendeley_and_endnote_identify_their_works(tmp_path: Path) -> None:
     file = write_word(
         tmp_path / "text.docx",
         paragraph(run("Introduction"), style="berschrift1"),
@@ -126,7 +126,7 @@ def test_fields_of_zotero_mendeley_and_endnote_name_their_works(tmp_path: Path) 
     assert manuscript.place(manuscript.sentences()[0].start, manuscript.sentences()[0].end)["paragraph"] == 1
 
 
-def test_plain_markers_of_word_are_read_with_their_list(tmp_path: Path) -> None:
+def test_plain_citations_in_word_are_matched_to_its_reference_list(tmp_path: Path) -> None:
     file = write_word(
         tmp_path / "text.docx",
         paragraph(run("Looms scale [2]. They are slow."), raised("1,2"), run(" They cover 5 m"), raised("2"), run(".")),
@@ -138,7 +138,7 @@ def test_plain_markers_of_word_are_read_with_their_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", POINTERS["pointers"], ids=lambda case: str(case["id"]))
-def test_a_figure_a_table_or_a_section_that_the_text_lacks_is_named(case: dict[str, object], tmp_path: Path) -> None:
+def test_a_mention_of_a_missing_figure_table_or_section_is_reported(case: dict[str, object], tmp_path: Path) -> None:
     file = tmp_path / f"text.{case['format']}"
     file.write_text(str(case["text"]), encoding="utf-8")
     manuscript = read_manuscript(file)
@@ -149,7 +149,7 @@ def test_a_figure_a_table_or_a_section_that_the_text_lacks_is_named(case: dict[s
 
 
 @pytest.mark.parametrize("case", POINTERS["broken"], ids=lambda case: str(case["text"]))
-def test_a_broken_citation_is_a_missing_reference(case: dict[str, object], tmp_path: Path) -> None:
+def test_a_broken_citation_is_reported_as_a_missing_reference(case: dict[str, object], tmp_path: Path) -> None:
     file = tmp_path / f"text.{case['format']}"
     file.write_text(str(case["text"]), encoding="utf-8")
     manuscript, smith = read_manuscript(file), Paper("smith2020", "", ("Smith",), 2020)
@@ -161,7 +161,7 @@ def test_a_broken_citation_is_a_missing_reference(case: dict[str, object], tmp_p
 
 
 @pytest.mark.parametrize("style", ["", "Bibliography", "EndNoteBibliography"])
-def test_the_reference_list_of_word_is_no_part_of_the_text(style: str, tmp_path: Path) -> None:
+def test_the_reference_list_in_word_is_not_part_of_the_text(style: str, tmp_path: Path) -> None:
     entries = ("Lee, B. Slow looms. 2019. It won a prize.", "Smith, A. Looms that scale. 2020.")
     heading = [] if style else [paragraph(run("7. References and notes".removesuffix(" and notes")))]
     file = write_word(
@@ -176,7 +176,7 @@ def test_the_reference_list_of_word_is_no_part_of_the_text(style: str, tmp_path:
 
 
 @pytest.mark.parametrize("style", ["chicago-author-date", "apa", "ieee"])
-def test_a_reference_list_of_the_works_of_a_bib_file_makes_no_second_entries(style: str, tmp_path: Path) -> None:
+def test_a_reference_list_with_the_works_of_a_bib_file_adds_no_second_entries(style: str, tmp_path: Path) -> None:
     bib, file = tmp_path / "my.bib", tmp_path / "my.docx"
     bib.write_text(
         "@article{smith, title={Looms that scale with their weavers}, author={Smith, Ann and Lee, Bo},"
@@ -197,7 +197,7 @@ def test_a_reference_list_of_the_works_of_a_bib_file_makes_no_second_entries(sty
     assert "smith" in [references.key_of(work) for work in works] and references.key_of(works[-1]) == "roe"
 
 
-def test_tracked_changes_comments_equations_and_lost_references_of_word(tmp_path: Path) -> None:
+def test_tracked_changes_comments_equations_and_lost_references_in_word_are_read(tmp_path: Path) -> None:
     deleted = "<w:del><w:r><w:delText>never </w:delText></w:r></w:del>"
     inserted = f"<w:ins>{run('always ')}</w:ins>"
     formula = "<m:oMath><m:r><m:t>x = 1</m:t></m:r></m:oMath>"
@@ -226,9 +226,7 @@ def test_tracked_changes_comments_equations_and_lost_references_of_word(tmp_path
         ("text.odt", b"PK", ".docx"),
     ],
 )
-def test_what_cannot_be_read_ends_in_one_line_that_names_the_file(
-    name: str, content: bytes, says: str, tmp_path: Path
-) -> None:
+def test_an_unreadable_file_is_reported_in_one_line(name: str, content: bytes, says: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(InputError, match=name) as raised_error:
@@ -246,7 +244,7 @@ def test_xml_with_entities_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["none.pdf", "none.docx", "none.md", "none.tex"])
-def test_a_file_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_manuscript(tmp_path / name)
 
@@ -262,7 +260,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
         ("typ", "Looms scale #cite(). They are slow @smith2020.", [[""], ["smith2020"]]),
     ],
 )
-def test_a_citation_without_a_key_is_read_as_one_that_names_no_work(
+def test_a_citation_without_a_key_is_read_as_naming_no_work(
     tmp_path: Path, ending: str, text: str, keys: list[list[str]]
 ) -> None:
     file = tmp_path / f"text.{ending}"
@@ -270,7 +268,7 @@ def test_a_citation_without_a_key_is_read_as_one_that_names_no_work(
     assert cited(file, ENTRIES) == keys
 
 
-def test_the_labels_of_quartos_cells_and_attributes_can_be_pointed_to(tmp_path: Path) -> None:
+def test_labels_of_quarto_cells_and_attributes_can_be_referred_to(tmp_path: Path) -> None:
     file = tmp_path / "text.qmd"
     cells = "```{r}\n#| label: fig-one\nplot(1)\n```\n\n```{r fig-two, echo=FALSE}\nplot(2)\n```\n\n"
     cells += '```{python}\n#| label: "tbl-one"\n```\n\n```{ojs}\n//| label: fig-three\n```\n\n'

@@ -1,4 +1,4 @@
-"""The command line in this process, over homes that are made in a moment."""
+"""The command line in this process, with homes that are quick to create."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(sample_home: Path, tmp_path: Path) -> Path:
-    """A home of its own with three papers."""
+    """A separate home with three papers."""
     return Path(shutil.copytree(sample_home, tmp_path / "home"))
 
 

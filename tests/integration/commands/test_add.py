@@ -53,7 +53,7 @@ def services(tmp_path: Path) -> Iterator[MetadataServer]:
         yield running
 
 
-def test_a_paper_with_its_free_pdf(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
+def test_a_paper_is_added_with_its_free_pdf(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
     done = citeloom(
         "add", f"https://doi.org/{QUAILS.doi}", "--download", "--home", home, "--json", **services.settings()
     )
@@ -81,7 +81,7 @@ def test_without_consent_nothing_is_downloaded_and_the_abstract_is_indexed(
     assert not (home / "added" / "lovelace2021migration.md").exists()
 
 
-def test_a_paper_of_arxiv(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
+def test_an_arxiv_paper_is_added(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
     done = citeloom("add", "arXiv:2101.00001v3", "--no-download", "--home", home, "--json", **services.settings())
     assert (done.code, done.json["papers"][0]["key"]) == (0, "hopper2021looms")
     entry = read_bibliography(home / "added" / "library.bib").papers["hopper2021looms"]
@@ -89,7 +89,7 @@ def test_a_paper_of_arxiv(citeloom: Citeloom, home: Path, services: MetadataServ
     assert not services.asked("crossref")
 
 
-def test_a_duplicate_is_noticed_by_doi_and_by_title(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
+def test_a_duplicate_is_recognised_by_doi_or_title(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
     assert citeloom("add", QUAILS.doi, "--home", home, **services.settings()).code == 0
     again = citeloom("add", f"doi:{QUAILS.doi.upper()}", "--home", home, "--json", **services.settings())
     assert (again.code, again.json["papers"][0]["outcome"]) == (0, "duplicate")
@@ -102,14 +102,14 @@ def test_a_duplicate_is_noticed_by_doi_and_by_title(citeloom: Citeloom, home: Pa
     assert forced.json["papers"][0]["key"] == "lovelace2020migration"
 
 
-def test_a_key_in_use_gets_a_letter(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
+def test_a_key_in_use_gets_a_letter_appended(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
     other = replace(QUAILS, doi="10.5555/second", title="The Migration of Storks", abstract="Storks fly by day.")
     services.works[other.doi] = other
     done = citeloom("add", QUAILS.doi, other.doi, "--no-download", "--home", home, "--json", **services.settings())
     assert [paper["key"] for paper in done.json["papers"]] == ["lovelace2021migration", "lovelace2021migrationa"]
 
 
-def test_the_users_bib_is_only_touched_when_it_is_named(
+def test_the_users_bib_is_changed_only_when_it_is_named(
     citeloom: Citeloom, home: Path, services: MetadataServer
 ) -> None:
     mine = Path("mine.bib")
@@ -123,7 +123,7 @@ def test_the_users_bib_is_only_touched_when_it_is_named(
     assert set(read_bibliography(mine).papers) == {"old", "hopper2021looms"}
 
 
-def test_an_entry_of_the_users_bib_gives_its_key(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
+def test_an_entry_in_the_users_bib_provides_the_key(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
     mine = Path("mine.bib")
     mine.write_text(f"@article{{quail:mine,\n  title = {{Quails}},\n  doi = {{{QUAILS.doi}}},\n}}\n", encoding="utf-8")
     before = mine.read_bytes()
@@ -131,7 +131,7 @@ def test_an_entry_of_the_users_bib_gives_its_key(citeloom: Citeloom, home: Path,
     assert (done.json["papers"][0]["key"], mine.read_bytes()) == ("quail:mine", before)
 
 
-def test_a_key_pattern_of_the_users_own(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
+def test_a_users_own_key_pattern_is_used(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
     pattern = "auth.upper + '_' + shortyear + '_' + shorttitle(2,2)"
     done = citeloom("add", QUAILS.doi, "--home", home, "--json", **services.settings(), CITATION_KEY=pattern)
     assert done.json["papers"][0]["key"] == "LOVELACE_21_MigrationQuails"
@@ -140,7 +140,7 @@ def test_a_key_pattern_of_the_users_own(citeloom: Citeloom, home: Path, services
 
 
 @pytest.mark.parametrize("given", ["smith2020", "10.x/1", "https://example.org/paper", "arXiv:17"])
-def test_what_is_no_identifier_is_named_before_anything_is_sent(
+def test_an_invalid_identifier_is_reported_before_anything_is_sent(
     citeloom: Citeloom, home: Path, services: MetadataServer, given: str
 ) -> None:
     done = citeloom("add", QUAILS.doi, given, "--home", home, **services.settings())
@@ -166,7 +166,7 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize(("fault", "said"), BAD_FILES.values(), ids=BAD_FILES)
-def test_a_file_that_cannot_be_had_leaves_the_abstract(
+def test_the_abstract_is_indexed_if_the_file_cannot_be_downloaded(
     citeloom: Citeloom, home: Path, services: MetadataServer, fault: Fault, said: str
 ) -> None:
     services.files["quails.pdf"] = fault
@@ -176,7 +176,7 @@ def test_a_file_that_cannot_be_had_leaves_the_abstract(
     assert said in paper["why"]
 
 
-def test_a_pdf_that_cannot_be_read_is_not_kept_and_the_abstract_stays(
+def test_an_unreadable_pdf_is_discarded_and_the_abstract_kept(
     citeloom: Citeloom, home: Path, services: MetadataServer
 ) -> None:
     services.files["quails.pdf"] = b"%PDF-1.4 and nothing of the kind"
@@ -197,7 +197,7 @@ def test_links_into_the_users_network_are_not_followed(
 
 
 @pytest.mark.parametrize(("answer", "outcome"), [("y", "added with its PDF"), ("n", "only its abstract is indexed")])
-def test_on_a_terminal_the_user_is_asked(
+def test_on_a_terminal_the_user_is_asked_before_a_download(
     home: Path, services: MetadataServer, tmp_path: Path, answer: str, outcome: str
 ) -> None:
     child = pexpect.spawn(
@@ -220,6 +220,6 @@ def test_on_a_terminal_the_user_is_asked(
     assert len(services.asked("files")) == (answer == "y")
 
 
-def test_a_new_home_is_made(citeloom: Citeloom, tmp_path: Path, services: MetadataServer) -> None:
+def test_a_missing_home_is_created(citeloom: Citeloom, tmp_path: Path, services: MetadataServer) -> None:
     done = citeloom("add", QUAILS.doi, "--home", tmp_path / "new", **services.settings())
     assert done.code == 0 and "lovelace2021migration" in done.out

@@ -69,7 +69,7 @@ def chat(server: FakeOpenAI) -> dict[str, str]:
     return {"CHAT_MODEL": "fake", "CHAT_BASE_URL": server.base_url}
 
 
-def test_each_paper_has_its_stance_with_the_words_of_its_own_text(
+def test_each_paper_has_a_stance_with_words_from_its_own_text(
     citeloom: Citeloom, home: Path, chat: dict[str, str]
 ) -> None:
     record = citeloom("agree", CLAIM, "--json", "--home", home, **chat).json
@@ -86,7 +86,7 @@ def test_each_paper_has_its_stance_with_the_words_of_its_own_text(
         library.close()
 
 
-def test_given_again_it_calls_nothing_and_a_pause_pays_nothing_twice(
+def test_repeating_the_command_makes_no_call_and_after_a_pause_nothing_is_paid_twice(
     citeloom: Citeloom, home: Path, server: FakeOpenAI, chat: dict[str, str]
 ) -> None:
     paused = citeloom("agree", CLAIM, "--max-calls", "3", "--home", home, **chat)
@@ -101,7 +101,7 @@ def test_given_again_it_calls_nothing_and_a_pause_pays_nothing_twice(
     assert server.calls() == calls
 
 
-def test_it_is_printed_and_written_with_its_picture(
+def test_the_result_is_printed_and_saved_with_its_plot(
     citeloom: Citeloom, home: Path, tmp_path: Path, chat: dict[str, str]
 ) -> None:
     done = citeloom("agree", CLAIM, "--out", tmp_path / "out", "--format", "html,svg,docx", "--home", home, **chat)
@@ -115,7 +115,7 @@ def test_it_is_printed_and_written_with_its_picture(
     assert [name for name in zipfile.ZipFile(files[".docx"]).namelist() if name.endswith(".png")]
 
 
-def test_a_result_under_another_condition_is_no_contradiction(
+def test_a_result_under_other_conditions_is_not_a_contradiction(
     citeloom: Citeloom, home: Path, server: FakeOpenAI, chat: dict[str, str]
 ) -> None:
     server.behaviour = Judge("for", "other condition", "")
@@ -124,7 +124,7 @@ def test_a_result_under_another_condition_is_no_contradiction(
     assert [study["stance"] for study in found["claims"][0]["studies"]] == ["for", "other condition"]
 
 
-def test_without_a_model_the_nearest_sentences_are_not_judged(citeloom: Citeloom, home: Path) -> None:
+def test_without_a_model_the_nearest_sentences_are_shown_unjudged(citeloom: Citeloom, home: Path) -> None:
     record = citeloom("agree", CLAIM, "--json", "--home", home).json
     assert record["studies"] and {item["stance"] for item in record["studies"]} == {"not judged"}
     assert all(item["quote"] for item in record["studies"]) and "nothing is judged" in record["notice"]
@@ -133,7 +133,7 @@ def test_without_a_model_the_nearest_sentences_are_not_judged(citeloom: Citeloom
 SURVEY = ("contradictions", "--topic", "calibration error of ensembles", "--claims", "2")
 
 
-def test_a_survey_asks_each_paper_once_for_all_claims(
+def test_a_survey_asks_about_all_claims_in_one_call_per_paper(
     citeloom: Citeloom, home: Path, server: FakeOpenAI, chat: dict[str, str]
 ) -> None:
     record = citeloom(*SURVEY, "--json", "--home", home, **chat).json
@@ -150,7 +150,9 @@ def test_a_survey_asks_each_paper_once_for_all_claims(
         assert contradictions(library, SURVEY[2], claims=2)["contradictions"] == record["contradictions"]
 
 
-def test_nonsense_is_no_contradiction(citeloom: Citeloom, home: Path, server: FakeOpenAI, chat: dict[str, str]) -> None:
+def test_a_meaningless_answer_is_not_a_contradiction(
+    citeloom: Citeloom, home: Path, server: FakeOpenAI, chat: dict[str, str]
+) -> None:
     server.behaviour = lambda body: envelope(body, content="Both contradict! [[{{")
     done = citeloom(*SURVEY, "--home", home, **chat)
     assert done.code == 4 and done.out == "", "nothing was judged"

@@ -17,7 +17,7 @@ from tests.support.openai_server import FakeOpenAI
 
 @dataclass
 class Place:
-    """Where a row is played: its folder, a home with papers, an experiment, and a server that is choosy."""
+    """Where a row is run: its folder, a home with papers, an experiment, and a strict server."""
 
     folder: Path
     home: Path
@@ -26,7 +26,7 @@ class Place:
     settings: dict[str, str] = field(default_factory=dict)
 
     def experiment(self, **changes: object) -> Path:
-        """An experiment like the sample with some fields changed; `None` takes one out."""
+        """An experiment like the sample with some fields changed; `None` removes one."""
         data = json.loads(self.exp.read_text(encoding="utf-8"))
         for name, value in changes.items():
             *path, last = name.split("__")
@@ -43,7 +43,7 @@ class Place:
         return path
 
     def endpoint(self, **settings: str) -> None:
-        """Settings for the choosy server, which a row may spoil."""
+        """Settings for the strict server, which a row may break."""
         self.settings = {
             "CHAT_MODEL": "known",
             "CHAT_BASE_URL": self.server.base_url,
@@ -373,7 +373,7 @@ ROWS: list[tuple[Callable[[Place], Command], tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("row", "named"), ROWS, ids=[row.__name__ for row, _ in ROWS])
-def test_it_is_named_in_one_line_and_nothing_is_changed(
+def test_bad_input_is_reported_in_one_line_and_changes_nothing(
     row: Callable[[Place], Command], named: tuple[str, ...], place: Place, citeloom: Citeloom
 ) -> None:
     command = row(place)
@@ -393,7 +393,7 @@ def test_it_is_named_in_one_line_and_nothing_is_changed(
     assert not (place.folder / "new").exists()
 
 
-def test_no_home_is_made_for_files_that_are_all_refused(place: Place, citeloom: Citeloom) -> None:
+def test_no_home_is_created_if_every_file_is_refused(place: Place, citeloom: Citeloom) -> None:
     scan, home = place.file("scan.pdf", "not a PDF"), place.folder / "new"
     done = citeloom("ingest", scan, "--home", home, "--json")
     assert done.code == 4 and f"Refused: {scan}: " in done.err
@@ -403,7 +403,7 @@ def test_no_home_is_made_for_files_that_are_all_refused(place: Place, citeloom: 
     assert citeloom("ingest", scan, paper, "--home", home, "--json").json["papers_added"] == 1
 
 
-def test_the_same_command_works_once_the_input_is_corrected(place: Place, citeloom: Citeloom) -> None:
+def test_the_command_works_once_the_input_is_corrected(place: Place, citeloom: Citeloom) -> None:
     place.endpoint(CHAT_API_KEY="wrong-key-9c1d")
     command = ("discussion", "--exp", place.exp, "--home", place.home, "--out", place.folder / "out", "--json")
     assert citeloom(*command, **place.settings).code == 2

@@ -1,4 +1,4 @@
-"""check on the command line: what is wrong with exit code 4, and a limit with 3."""
+"""check on the command line: faults exit with code 4, a limit with 3."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def chat(server: FakeOpenAI) -> dict[str, str]:
     return {"CHAT_MODEL": "fake", "CHAT_BASE_URL": server.base_url}
 
 
-def test_what_is_wrong_is_named_with_its_line_and_ends_with_4(
+def test_faults_are_reported_with_their_line_and_the_exit_code_is_4(
     citeloom: Citeloom, home: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     file = tmp_path / "draft.md"
@@ -32,7 +32,7 @@ def test_what_is_wrong_is_named_with_its_line_and_ends_with_4(
     assert region == {"startLine": 3, "startColumn": 1, "endLine": 3, "endColumn": len(WRONG)}
 
 
-def test_a_text_without_faults_ends_with_0_and_json_has_every_sentence(
+def test_a_text_without_faults_exits_with_0_and_json_has_every_sentence(
     citeloom: Citeloom, home: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     file = tmp_path / "draft.md"
@@ -42,7 +42,7 @@ def test_a_text_without_faults_ends_with_0_and_json_has_every_sentence(
     assert "1 sentence, 1 with citations" in done.err
 
 
-def test_a_limit_ends_with_3_and_wrong_use_with_2(
+def test_a_limit_exits_with_3_and_wrong_use_with_2(
     citeloom: Citeloom, home: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     file = tmp_path / "draft.md"
@@ -62,7 +62,7 @@ def test_without_a_model_the_nearest_passages_are_shown(citeloom: Citeloom, home
     assert done.code == 0 and f'Nearest in {passage["key"]}: "{passage["quote"][:40]}' in done.out
 
 
-def test_an_empty_file_is_called_empty_and_each_fault_that_is_counted_is_named(
+def test_an_empty_file_is_called_empty_and_every_counted_fault_is_reported(
     citeloom: Citeloom, home: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "empty.md").touch()
@@ -76,7 +76,7 @@ def test_an_empty_file_is_called_empty_and_each_fault_that_is_counted_is_named(
     assert "1 entry of the reference list is at fault." in done.out
 
 
-def test_each_format_is_written_or_said_to_be_impossible(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
+def test_each_format_is_written_or_reported_as_impossible(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
     file, out = tmp_path / "draft.md", tmp_path / "out"
     file.write_text(GOOD, encoding="utf-8")
     done = citeloom("check", file, "--home", home, "--out", out, "--format", "html,tex", "--format", "json")

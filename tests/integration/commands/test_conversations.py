@@ -37,14 +37,16 @@ def spoken(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 @pytest.fixture
 def told(spoken: tuple[Path, str], home: Path) -> str:
-    """The id of the conversation, in a home of its own."""
+    """The id of the conversation, in a separate home."""
     made, thread = spoken
     shutil.rmtree(home)
     shutil.copytree(made, home)
     return thread
 
 
-def test_list_show_export_and_delete(told: str, home: Path, tmp_path: Path, citeloom: Citeloom) -> None:
+def test_conversations_are_listed_shown_exported_and_deleted(
+    told: str, home: Path, tmp_path: Path, citeloom: Citeloom
+) -> None:
     (listed,) = citeloom("conversations", "list", "--json", "--home", home).json
     assert (listed["thread_id"], listed["turns"], listed["title"]) == (told, 2, QUESTION)
     assert QUESTION in citeloom("conversations", "list", "--home", home).out
@@ -67,7 +69,7 @@ def test_list_show_export_and_delete(told: str, home: Path, tmp_path: Path, cite
     assert gone.code == 2 and "There is no conversation" in gone.err
 
 
-def test_old_conversations_expire_by_a_setting(told: str, home: Path, citeloom: Citeloom) -> None:
+def test_old_conversations_expire_as_the_setting_says(told: str, home: Path, citeloom: Citeloom) -> None:
     import sqlite3
 
     assert citeloom("conversations", "list", "--json", "--home", home, CONVERSATION_DAYS="30").json
@@ -84,7 +86,7 @@ def test_an_unknown_thread_is_refused_before_the_shell_opens(home: Path, citeloo
     assert done.code == 2 and "There is no conversation 'chat-none'" in done.err
 
 
-def test_from_python_without_a_loop(home: Path, tmp_path: Path) -> None:
+def test_python_can_converse_without_an_event_loop(home: Path, tmp_path: Path) -> None:
     with open_library(home) as library, Conversation(library) as talk:
         assert talk.turns == []
         with pytest.raises(CiteloomError, match="no question has been answered yet"):
@@ -110,7 +112,7 @@ def test_from_python_without_a_loop(home: Path, tmp_path: Path) -> None:
     assert QUESTION in (tmp_path / "talk.md").read_text(encoding="utf-8")
 
 
-def test_feedback_brings_what_was_lacking_without_a_chat_model(home: Path) -> None:
+def test_feedback_adds_what_was_missing_without_a_chat_model(home: Path) -> None:
     with open_library(home) as library:
         talk = Conversation(library)
         first = talk.ask(QUESTION)
@@ -121,7 +123,7 @@ def test_feedback_brings_what_was_lacking_without_a_chat_model(home: Path) -> No
     assert {citation["key"] for citation in first["citations"]} <= {citation["key"] for citation in better["citations"]}
 
 
-def test_feedback_on_what_no_paper_holds_brings_nothing_in_without_a_chat_model(home: Path) -> None:
+def test_feedback_on_a_topic_outside_the_library_adds_nothing_without_a_chat_model(home: Path) -> None:
     with open_library(home) as library:
         talk = Conversation(library)
         first = talk.ask(QUESTION)
@@ -138,7 +140,7 @@ def librarian() -> Iterator[tuple[Librarian, FakeOpenAI]]:
         yield made, server
 
 
-def test_from_python_with_a_loop(home: Path, librarian: tuple[Librarian, FakeOpenAI]) -> None:
+def test_python_can_converse_inside_an_event_loop(home: Path, librarian: tuple[Librarian, FakeOpenAI]) -> None:
     model, server = librarian
     settings = Settings(chat_model="fake", chat_base_url=server.base_url, chat_api_key="k", max_repairs=0)  # type: ignore[arg-type]
 

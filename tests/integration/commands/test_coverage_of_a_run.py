@@ -1,4 +1,4 @@
-"""How much of what was tried came about is said with every result: on the screen, in the report and in the JSON."""
+"""Every result says how much of the work succeeded: on the screen, in the report and in the JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def chat(server: FakeOpenAI) -> dict[str, str]:
 
 
 def unreadable(server: FakeOpenAI, *, but: int = 0) -> None:
-    """A model that reads the first passages it is asked to, and then no more."""
+    """A model that reads the first passages and then no more."""
     given: set[str] = set()
 
     def behaviour(body: Any) -> Any:
@@ -37,7 +37,7 @@ def unreadable(server: FakeOpenAI, *, but: int = 0) -> None:
 
 
 @pytest.mark.parametrize("command", ["discussion", "research"])
-def test_passages_that_the_model_could_not_read_are_said_everywhere(
+def test_passages_that_the_model_could_not_read_are_reported_everywhere(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path, command: str
 ) -> None:
     unreadable(server)
@@ -52,7 +52,7 @@ def test_passages_that_the_model_could_not_read_are_said_everywhere(
     assert f"{coverage['unreadable']} unreadable" in report and warning in report
 
 
-def test_an_answer_of_which_no_passage_could_be_read_says_nothing_of_the_library(
+def test_an_answer_without_readable_passages_does_not_say_that_the_library_has_none(
     citeloom: Citeloom, home: Path, server: FakeOpenAI
 ) -> None:
     server.behaviour = lambda body: envelope(body, content="OK")
@@ -63,7 +63,7 @@ def test_an_answer_of_which_no_passage_could_be_read_says_nothing_of_the_library
     assert coverage["papers"]["read"] == 0 and "citeloom setup" in text and "rephrase" not in done.err
 
 
-def test_a_run_whose_passages_were_read_says_so_and_ends_well(
+def test_a_run_that_read_all_passages_says_so_and_succeeds(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     done = citeloom("discussion", exp, "--home", home, "--out", tmp_path, "--json", **chat(server))

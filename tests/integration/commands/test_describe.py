@@ -84,7 +84,7 @@ def test_each_figure_is_described_once(
     assert eye.calls() == 6
 
 
-def test_a_home_without_its_descriptions_gets_them_from_the_journal(
+def test_a_home_without_descriptions_gets_them_back_from_the_journal(
     citeloom: Citeloom, illustrated: Path, eye: FakeOpenAI
 ) -> None:
     citeloom("papers", "describe", "--home", illustrated, **settings(eye))
@@ -116,7 +116,7 @@ def test_a_small_budget_stops_cleanly_and_the_same_command_continues(
     assert counts == [(3, 2, 2), (3, 4, 4), (0, 6, 6)]
 
 
-def test_the_tokens_of_an_image_are_reserved(citeloom: Citeloom, illustrated: Path, eye: FakeOpenAI) -> None:
+def test_tokens_for_an_image_are_reserved(citeloom: Citeloom, illustrated: Path, eye: FakeOpenAI) -> None:
     done = citeloom("papers", "describe", "--max-tokens", "30000", "--home", illustrated, **settings(eye))
     assert (done.code, eye.calls()) == (3, 0)
     done = citeloom("papers", "describe", "--max-tokens", "60000", "--home", illustrated, **settings(eye))
@@ -131,7 +131,7 @@ def test_without_a_vision_model_nothing_is_sent(citeloom: Citeloom, illustrated:
     assert eye.calls() == 0
 
 
-def test_the_key_of_the_environment_is_not_sent_where_a_folder_says(
+def test_a_key_from_the_environment_is_not_sent_to_an_address_set_by_a_folder(
     citeloom: Citeloom, illustrated: Path, eye: FakeOpenAI, tmp_path: Path
 ) -> None:
     (tmp_path / ".env").write_text(f"CITELOOM_VISION_BASE_URL={eye.base_url}\n", encoding="utf-8")
@@ -142,14 +142,14 @@ def test_the_key_of_the_environment_is_not_sent_where_a_folder_says(
     assert eye.calls() == 0
 
 
-def test_a_busy_server_is_asked_again(citeloom: Citeloom, illustrated: Path, vision: FakeVision) -> None:
+def test_a_busy_server_is_tried_again(citeloom: Citeloom, illustrated: Path, vision: FakeVision) -> None:
     with FakeOpenAI(behaviour=vision, failures=[Status(429, retry_after="0")]) as busy:
         done = citeloom("papers", "describe", "--home", illustrated, **settings(busy))
     assert done.code == 0
     assert all(described(illustrated))
 
 
-def test_a_model_that_takes_no_images_is_named_as_the_cause(
+def test_a_model_without_image_input_is_named_as_the_cause(
     citeloom: Citeloom, illustrated: Path, eye: FakeOpenAI
 ) -> None:
     eye.behaviour = lambda _: Status(400, "this model does not support images")
@@ -160,7 +160,7 @@ def test_a_model_that_takes_no_images_is_named_as_the_cause(
     assert not any(described(illustrated))
 
 
-def test_one_refused_figure_does_not_keep_the_others_from_being_described(
+def test_one_refused_figure_does_not_stop_the_others(
     citeloom: Citeloom, illustrated: Path, eye: FakeOpenAI, vision: FakeVision
 ) -> None:
     def refuses_the_third(body: dict[str, object]) -> object:
@@ -184,7 +184,7 @@ def test_one_refused_figure_does_not_keep_the_others_from_being_described(
         ("x" * 300_000, None),
     ],
 )
-def test_a_strange_answer_is_stored_as_short_plain_text_or_not_at_all(
+def test_an_odd_answer_is_stored_as_short_plain_text_or_not_at_all(
     citeloom: Citeloom, illustrated: Path, answer: str, stored: str | None
 ) -> None:
     with FakeOpenAI(behaviour=FakeVision(usual=answer)) as eye:
@@ -199,7 +199,7 @@ def test_a_strange_answer_is_stored_as_short_plain_text_or_not_at_all(
 
 
 @pytest.mark.parametrize("fault", ["html", "not-json", "empty", "huge", "truncated", "no-choices"])
-def test_a_server_that_breaks_the_protocol_changes_nothing(
+def test_a_server_that_violates_the_protocol_changes_nothing(
     citeloom: Citeloom, illustrated: Path, eye: FakeOpenAI, fault: str
 ) -> None:
     eye.behaviour = lambda _: fault  # type: ignore[assignment, return-value]
@@ -208,7 +208,7 @@ def test_a_server_that_breaks_the_protocol_changes_nothing(
     assert not any(described(illustrated))
 
 
-def test_a_kill_pays_no_answer_twice(
+def test_after_a_kill_no_answer_is_paid_for_twice(
     citeloom: Citeloom, illustrated: Path, eye: FakeOpenAI, vision: FakeVision, tmp_path: Path
 ) -> None:
     arguments = ("papers", "describe", "--home", illustrated)
@@ -250,7 +250,7 @@ def figure_of(home: Path) -> PaperFigure:
         library.close()
 
 
-def test_an_ingest_describes_the_figures_of_new_papers(
+def test_ingesting_describes_the_figures_of_new_papers(
     citeloom: Citeloom, folder: Path, eye: FakeOpenAI, vision: FakeVision, tmp_path: Path
 ) -> None:
     vision.usual = SAID
@@ -284,7 +284,7 @@ def test_a_failing_vision_model_loses_no_paper(
     assert [paper["key"] for paper in listed] == ["loom2020"]
 
 
-def test_an_ingest_pauses_when_its_budget_ends_at_a_figure(
+def test_an_ingest_pauses_if_the_budget_runs_out_at_a_figure(
     citeloom: Citeloom, folder: Path, eye: FakeOpenAI, tmp_path: Path
 ) -> None:
     done = citeloom("ingest", folder, "--home", tmp_path / "new", "--max-tokens", "1000", **settings(eye))

@@ -53,9 +53,7 @@ def test_an_unedited_result_is_replaced_in_place(write: Any, tmp_path: Path) -> 
         *(pytest.param(kind, marks=pytest.mark.long) for kind in ("md", "bib", "evidence.html", "json", "tex", "html")),
     ],
 )
-def test_an_edited_file_of_any_format_is_kept_and_the_new_ones_get_a_number(
-    write: Any, tmp_path: Path, kind: str
-) -> None:
+def test_an_edited_file_of_any_format_is_kept_and_new_files_get_a_number(write: Any, tmp_path: Path, kind: str) -> None:
     formats = ("--format", "tex", "--format", "docx", "--format", "html")
     write("discussion", *formats)
     edited = tmp_path / "out" / f"discussion.{kind}"
@@ -72,7 +70,7 @@ def test_an_edited_file_of_any_format_is_kept_and_the_new_ones_get_a_number(
     assert names(write("discussion", *formats)) == names(done)
 
 
-def test_force_replaces_what_was_edited(write: Any, tmp_path: Path) -> None:
+def test_force_replaces_edited_files(write: Any, tmp_path: Path) -> None:
     write("discussion")
     edited = tmp_path / "out" / "discussion.md"
     edited.write_text(MINE, "utf-8")
@@ -81,7 +79,7 @@ def test_force_replaces_what_was_edited(write: Any, tmp_path: Path) -> None:
     assert edited.read_text("utf-8") != MINE and not notes(done)
 
 
-def test_the_users_own_bibliography_is_not_taken_for_the_papers(write: Any, tmp_path: Path) -> None:
+def test_the_users_own_bibliography_is_not_mistaken_for_the_papers(write: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "paper.bib").write_text(MINE, "utf-8")
@@ -94,7 +92,7 @@ def test_the_users_own_bibliography_is_not_taken_for_the_papers(write: Any, tmp_
     assert len(notes(done)) == 2, "of the paper and of its section"
 
 
-def test_formats_of_an_earlier_run_are_rendered_again_with_the_text(write: Any, tmp_path: Path) -> None:
+def test_formats_from_an_earlier_run_are_rendered_again_with_the_text(write: Any, tmp_path: Path) -> None:
     write("discussion", "--format", "docx")
     word = tmp_path / "out" / "discussion.docx"
 
@@ -111,7 +109,9 @@ def test_formats_of_an_earlier_run_are_rendered_again_with_the_text(write: Any, 
     assert Path(section["files"]["docx"]) == word and not notes(done)
 
 
-def test_a_format_that_is_not_of_this_run_is_named(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_format_that_does_not_belong_to_the_run_is_reported(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write("discussion", "--format", "docx", "--format", "html")
     out = tmp_path / "out"
     (out / "discussion.docx").write_text(MINE, "utf-8")
@@ -126,7 +126,7 @@ def test_a_format_that_is_not_of_this_run_is_named(write: Any, tmp_path: Path, m
 
 
 @pytest.mark.parametrize("stop_before", [*(pytest.param(place, marks=pytest.mark.long) for place in (1, 2, 3)), 4])
-def test_a_half_written_set_of_our_own_is_not_taken_for_an_edit(
+def test_a_half_written_set_of_files_is_not_mistaken_for_an_edit(
     write: Any, citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     stop_before: int,
 ) -> None:  # fmt: skip
@@ -138,7 +138,7 @@ def test_a_half_written_set_of_our_own_is_not_taken_for_an_edit(
         nonlocal calls
         calls += 1
         if calls == stop_before:
-            raise KeyboardInterrupt  # as a kill: nothing is put in order
+            raise KeyboardInterrupt  # like a kill: nothing is cleaned up
         real(path, content)
 
     with monkeypatch.context() as patch:
@@ -150,7 +150,9 @@ def test_a_half_written_set_of_our_own_is_not_taken_for_an_edit(
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(names(done))
 
 
-def test_a_moved_folder_is_still_known_and_another_home_is_careful(write: Any, home: Path, tmp_path: Path) -> None:
+def test_files_in_a_moved_folder_are_recognised_and_another_home_overwrites_nothing(
+    write: Any, home: Path, tmp_path: Path
+) -> None:
     write("discussion")
     moved = tmp_path / "elsewhere"
     shutil.move(tmp_path / "out", moved)
@@ -165,7 +167,7 @@ def test_a_moved_folder_is_still_known_and_another_home_is_careful(write: Any, h
     )
 
 
-def test_a_link_of_the_users_is_not_replaced(write: Any, tmp_path: Path) -> None:
+def test_a_users_link_is_not_replaced(write: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     write("discussion")
     (out / "discussion.md").rename(out / "chapter.md")
@@ -175,7 +177,7 @@ def test_a_link_of_the_users_is_not_replaced(write: Any, tmp_path: Path) -> None
     assert "discussion.2.md" in names(done)
 
 
-def test_answers_and_conversations_are_kept_too(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
+def test_edited_answers_and_conversations_are_kept_too(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
     with open_library(home) as library:
         first = research(library, "How well are scores calibrated?", out=tmp_path)
         text = Path(first["files"]["md"])
@@ -196,7 +198,7 @@ def test_answers_and_conversations_are_kept_too(citeloom: Citeloom, home: Path, 
     assert kept.read_text("utf-8") != MINE
 
 
-def test_python_keeps_what_was_edited_and_replaces_it_when_asked(home: Path, exp: Path, tmp_path: Path) -> None:
+def test_python_keeps_edited_files_and_replaces_them_on_request(home: Path, exp: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with open_library(home) as library:
         write_section(library, "discussion", exp, out=out)
@@ -208,7 +210,7 @@ def test_python_keeps_what_was_edited_and_replaces_it_when_asked(home: Path, exp
         assert (out / "discussion.md").read_text("utf-8") != MINE
 
 
-def test_an_export_has_the_name_of_its_file_and_replaces_no_other(home: Path, exp: Path, tmp_path: Path) -> None:
+def test_an_export_is_named_after_its_file_and_replaces_no_other(home: Path, exp: Path, tmp_path: Path) -> None:
     out, named = tmp_path / "out", "What: a discussion"
     other = out / "What- a discussion.html"
     with open_library(home) as library:
@@ -222,7 +224,7 @@ def test_an_export_has_the_name_of_its_file_and_replaces_no_other(home: Path, ex
         assert not verify(library, done["files"]["html"])["mismatches"]
 
 
-def test_a_prepared_folder_keeps_a_file_of_any_name(write: Any, tmp_path: Path) -> None:
+def test_preparing_the_output_folder_deletes_no_file_whatever_its_name(write: Any, tmp_path: Path) -> None:
     mine = tmp_path / "out" / ".citeloom-write-test"
     mine.parent.mkdir()
     mine.write_text(MINE, "utf-8")

@@ -33,7 +33,7 @@ def services() -> Iterator[MetadataServer]:
         yield running
 
 
-def test_a_doi_is_found_and_what_is_missing_is_filled_in(
+def test_a_doi_is_found_and_missing_fields_are_filled_in(
     citeloom: Citeloom, home: Path, services: MetadataServer
 ) -> None:
     done = citeloom("papers", "enrich", "obrien2019seeds", "--home", home, "--json", **services.settings())
@@ -51,9 +51,7 @@ def test_a_doi_is_found_and_what_is_missing_is_filled_in(
     assert "https://127" not in done.err and "Asking Crossref (127.0.0.1:" in done.err
 
 
-def test_a_second_time_everything_comes_from_the_cache(
-    citeloom: Citeloom, home: Path, services: MetadataServer
-) -> None:
+def test_a_second_enrich_uses_only_the_cache(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
     arguments = ("papers", "enrich", "obrien2019seeds", "--home", home, "--json")
     first = citeloom(*arguments, **services.settings()).json
     asked = len(services.requests)
@@ -83,7 +81,7 @@ NEAR_MISSES = {
 
 
 @pytest.mark.parametrize("near", NEAR_MISSES.values(), ids=NEAR_MISSES)
-def test_when_it_is_unsure_nothing_is_changed(citeloom: Citeloom, home: Path, near: ServedWork) -> None:
+def test_an_uncertain_match_changes_nothing(citeloom: Citeloom, home: Path, near: ServedWork) -> None:
     with MetadataServer(near) as services:
         services.found["seeds"] = [near]
         done = citeloom("papers", "enrich", "obrien2019seeds", "--home", home, "--json", **services.settings())
@@ -95,7 +93,7 @@ def test_when_it_is_unsure_nothing_is_changed(citeloom: Citeloom, home: Path, ne
     assert citeloom("papers", "show", "obrien2019seeds", "--home", home, "--json").json["metadata"]["doi"] == ""
 
 
-def test_an_erratum_is_not_taken_for_its_paper(citeloom: Citeloom, home: Path) -> None:
+def test_an_erratum_is_not_mistaken_for_its_paper(citeloom: Citeloom, home: Path) -> None:
     erratum = replace(SEEDS, doi="10.5555/erratum", title=f"Correction to: {SEEDS.title}")
     with MetadataServer(erratum) as services:
         services.found["seeds"] = [erratum]
@@ -120,7 +118,7 @@ def test_differences_are_shown_and_the_bib_entry_stays(
     }
 
 
-def test_the_library_version_stays(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
+def test_enriching_keeps_the_library_version(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
     def version() -> str:
         return citeloom("doctor", "--home", home, "--json").json["library"]["version"]
 
@@ -129,7 +127,9 @@ def test_the_library_version_stays(citeloom: Citeloom, home: Path, services: Met
     assert version() == before
 
 
-def test_one_service_that_fails_leaves_the_others(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
+def test_one_failing_service_does_not_affect_the_others(
+    citeloom: Citeloom, home: Path, services: MetadataServer
+) -> None:
     services.faults["openalex"] = [Fault(403, b'{"error": "forbidden", "message": "no key"}')]
     done = citeloom("papers", "enrich", "obrien2019seeds", "--home", home, "--json", **services.settings())
     paper = done.json["papers"][0]
@@ -140,7 +140,7 @@ def test_one_service_that_fails_leaves_the_others(citeloom: Citeloom, home: Path
     assert (again.code, again.json["requests"]) == (0, 1)
 
 
-def test_the_address_is_sent_for_the_polite_pools_and_kept_out_of_the_cache(
+def test_the_mail_address_is_sent_to_polite_pools_and_kept_out_of_the_cache(
     citeloom: Citeloom, home: Path, services: MetadataServer
 ) -> None:
     settings = {**services.settings(), "METADATA_MAILTO": "ada@example.org", "OPENALEX_API_KEY": "secret-key"}
@@ -154,7 +154,7 @@ def test_the_address_is_sent_for_the_polite_pools_and_kept_out_of_the_cache(
     assert b"ada@example.org" not in stored and b"ada%40" not in stored and b"secret-key" not in stored
 
 
-def test_a_folder_cannot_have_the_address_sent_to_its_own_server(
+def test_a_folder_cannot_have_the_mail_address_sent_to_its_own_server(
     citeloom: Citeloom, home: Path, services: MetadataServer
 ) -> None:
     Path("citeloom.toml").write_text(f'crossref_base_url = "{services.url}/crossref"\n', encoding="utf-8")
@@ -171,7 +171,7 @@ def test_a_folder_cannot_have_the_address_sent_to_its_own_server(
     assert not any("ada@" in value for headers in services.headers for value in headers.values())
 
 
-def test_an_unknown_key_asks_nobody(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
+def test_an_unknown_key_queries_no_service(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
     done = citeloom("papers", "enrich", "nobody2000", "--home", home, **services.settings())
     assert (done.code, services.requests) == (2, []) and "nobody2000" in done.err
 
@@ -190,12 +190,12 @@ def test_references_are_completed_and_the_users_own_fields_stay(
 @pytest.mark.parametrize(
     "address", ["ftp://127.0.0.1/", "http://ada:secret@127.0.0.1/", "http://127.0.0.1/?key=secret"]
 )
-def test_an_address_that_is_none_or_holds_a_secret_is_refused(citeloom: Citeloom, home: Path, address: str) -> None:
+def test_an_invalid_address_or_one_with_a_secret_is_refused(citeloom: Citeloom, home: Path, address: str) -> None:
     done = citeloom("papers", "enrich", "--home", home, CROSSREF_BASE_URL=address)
     assert (done.code, done.out) == (2, "") and "CITELOOM_CROSSREF_BASE_URL" in done.err and "secret" not in done.err
 
 
-def test_services_that_cannot_be_reached_are_named_once(citeloom: Citeloom, home: Path) -> None:
+def test_unreachable_services_are_reported_once(citeloom: Citeloom, home: Path) -> None:
     with MetadataServer() as stopped:
         pass
     done = citeloom("papers", "enrich", "--home", home, **stopped.settings())

@@ -74,7 +74,7 @@ def test_every_cell_is_a_slice_of_its_paper_and_every_paper_is_accounted_for(
         library.close()
 
 
-def test_given_again_it_calls_nothing_and_a_run_that_paused_pays_nothing_twice(
+def test_repeating_the_command_makes_no_call_and_after_a_pause_nothing_is_paid_twice(
     citeloom: Citeloom, home: Path, server: FakeOpenAI, chat: dict[str, str]
 ) -> None:
     paused = citeloom(*ASKED, "--max-calls", "3", "--home", home, **chat)
@@ -88,7 +88,7 @@ def test_given_again_it_calls_nothing_and_a_run_that_paused_pays_nothing_twice(
     assert again.json["rows"] == whole.json["rows"] != []
 
 
-def test_the_own_study_is_a_row_with_the_words_of_its_file(
+def test_the_users_own_study_is_a_row_with_words_from_its_file(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI, chat: dict[str, str]
 ) -> None:
     record = citeloom(*ASKED, "--exp", exp, "--json", "--home", home, **chat).json
@@ -105,7 +105,7 @@ def test_the_own_study_is_a_row_with_the_words_of_its_file(
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is of POSIX")
 @pytest.mark.parametrize("at", [1, 3, 4])
-def test_a_table_killed_at_any_request_pays_nothing_twice(
+def test_a_table_killed_at_any_request_resumes_without_paying_twice(
     home: Path, tmp_path: Path, server: FakeOpenAI, chat: dict[str, str], at: int
 ) -> None:
     paid: list[str] = []
@@ -130,7 +130,7 @@ def test_a_table_killed_at_any_request_pays_nothing_twice(
     assert len(set(paid)) >= 4 and len(paid) - len(set(paid)) <= 1
 
 
-def test_what_a_person_wrote_stays_and_is_marked_in_all_files(
+def test_a_persons_edits_stay_and_are_marked_in_all_files(
     citeloom: Citeloom, home: Path, tmp_path: Path, server: FakeOpenAI, chat: dict[str, str]
 ) -> None:
     made = citeloom(*ASKED, "--json", "--home", home, **chat).json
@@ -154,13 +154,15 @@ def test_what_a_person_wrote_stays_and_is_marked_in_all_files(
     assert again["rows"][0]["cells"]["count"]["value"] == "=2+2" and server.calls() == calls
 
 
-def test_without_a_model_nothing_is_said_to_be_judged_or_missing(citeloom: Citeloom, home: Path) -> None:
+def test_without_a_model_no_cell_is_called_judged_or_missing(citeloom: Citeloom, home: Path) -> None:
     record = citeloom(*ASKED, "--json", "--home", home).json
     assert record["rows"] and "nothing is judged" in record["notice"]
     assert {cell["status"] for row in record["rows"] for cell in row["cells"].values()} == {"not_judged"}
 
 
-def test_without_a_model_common_columns_have_the_sentence_that_states_them(citeloom: Citeloom, tmp_path: Path) -> None:
+def test_without_a_model_common_columns_contain_the_sentence_that_states_the_value(
+    citeloom: Citeloom, tmp_path: Path
+) -> None:
     paper = (
         "---\ntitle: Insoles for sore knees\nyear: 2019\n---\n\n## Abstract\n\nSore knees are common. **Methods:** "
         "Seventy adults with sore knees walked in five kinds of shoes. We found that soft shoes reduced pain.\n\n"
@@ -185,12 +187,12 @@ def test_tables_are_listed_and_deleted(citeloom: Citeloom, home: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", ["n,N", "x:colour", ":number", ",".join(map(str, range(1, 30)))])
-def test_a_column_that_cannot_be_understood_is_named(citeloom: Citeloom, home: Path, columns: str) -> None:
+def test_an_unclear_column_is_reported(citeloom: Citeloom, home: Path, columns: str) -> None:
     done = citeloom("table", "studies", "--columns", columns, "--home", home)
     assert done.code == 2 and len(done.errors) == 1
 
 
-def test_a_section_without_a_chat_model_rests_on_a_table_and_shows_it(
+def test_a_section_without_a_chat_model_uses_and_shows_a_table(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     question = "studies of ensembles, by seeds"
@@ -204,7 +206,7 @@ def test_a_section_without_a_chat_model_rests_on_a_table_and_shows_it(
     assert citeloom("methods", exp, "--table", question, "--home", home).code == 2
 
 
-def test_without_a_model_papers_that_are_named_are_rows_whatever_the_question(citeloom: Citeloom, home: Path) -> None:
+def test_without_a_model_named_papers_become_rows_whatever_the_question(citeloom: Citeloom, home: Path) -> None:
     asked = ("table", "studies of zebras in winter", "--columns", "n", "--json", "--home", home)
     assert citeloom(*asked).json["included"] == 0
     named = [part for key in ("varga2021calibration", "obrien2019seeds") for part in ("--papers", key)]

@@ -1,4 +1,4 @@
-"""export: what was edited in the markdown file is what the other formats say."""
+"""export: edits in the markdown file appear in the other formats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _words(docx: Path) -> str:
 
 
 @pytest.mark.parametrize("style", ["key", "pandoc", "numeric", "latex"])
-def test_an_edited_section_is_exported_as_it_was_edited(
+def test_an_edited_section_is_exported_with_its_edits(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, style: str
 ) -> None:
     written = citeloom("discussion", exp, "--home", home, "--out", tmp_path, "--cite-style", style, "--json")
@@ -54,7 +54,7 @@ def test_an_edited_section_is_exported_as_it_was_edited(
         assert checked.code == 0 and "edited sentence" in checked.err, checked.out
 
 
-def test_a_citation_of_no_paper_in_an_edited_section_is_exported_with_a_warning(
+def test_a_citation_of_an_unknown_paper_in_an_edited_section_is_exported_with_a_warning(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     record = citeloom("discussion", exp, "--home", home, "--out", tmp_path, "--json").json
@@ -69,7 +69,7 @@ def test_a_citation_of_no_paper_in_an_edited_section_is_exported_with_a_warning(
     ]
 
 
-def test_footnotes_and_comments_in_an_edited_section_lose_no_word(
+def test_footnotes_and_comments_in_an_edited_section_lose_no_text(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     record = citeloom("discussion", exp, "--home", home, "--out", tmp_path, "--json").json
@@ -88,7 +88,7 @@ def test_footnotes_and_comments_in_an_edited_section_lose_no_word(
     assert "ask Ada" in file.read_text("utf-8")
 
 
-def test_an_edited_paper_and_a_docx_that_was_edited_since(
+def test_an_edited_paper_and_a_docx_edited_later_are_exported(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     assert citeloom("paper", exp, "--home", home, "--out", tmp_path).code == 0
@@ -111,7 +111,7 @@ def test_an_edited_paper_and_a_docx_that_was_edited_since(
     assert citeloom("verify", tmp_path / "paper.2.docx", "--home", home).code == 0
 
 
-def test_what_is_exported_to_another_folder_can_be_verified_there(
+def test_a_text_exported_to_another_folder_can_be_verified_there(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     assert citeloom("discussion", exp, "--home", home, "--out", tmp_path).code == 0
@@ -129,8 +129,10 @@ def test_what_is_exported_to_another_folder_can_be_verified_there(
     assert citeloom("verify", out / "discussion.2.docx", "--home", home).code == 0
 
 
-def test_an_ending_of_the_run_is_no_broken_draft(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> None:
-    """Without a chat model a section may end with a list: what another section listed, what is near to nothing."""
+def test_a_section_that_ends_with_a_list_is_not_reported_as_cut_off(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
+    """Without a chat model a section may end with passages listed elsewhere, or statements near to nothing."""
     assert citeloom("paper", exp, "--home", home, "--out", tmp_path).code == 0
     for kind in ("introduction", "methods", "results", "discussion", "conclusion", "abstract"):
         done = citeloom("export", tmp_path / f"{kind}.md", "--format", "html", "--home", home)
@@ -138,7 +140,7 @@ def test_an_ending_of_the_run_is_no_broken_draft(citeloom: Citeloom, home: Path,
     assert "recognise everyday activities" in (tmp_path / "abstract.html").read_text("utf-8")
 
 
-def test_a_text_from_which_citations_were_taken_is_not_called_one_sided(
+def test_a_text_with_removed_citations_is_not_called_one_sided(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     record = citeloom("discussion", exp, "--home", home, "--out", tmp_path, "--json").json
@@ -152,7 +154,7 @@ def test_a_text_from_which_citations_were_taken_is_not_called_one_sided(
     assert done.code == 0 and "are to one paper" not in done.err, done.err
 
 
-def test_a_paper_has_the_sections_that_were_edited_in_their_files(
+def test_a_paper_includes_the_edits_in_its_section_files(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     first = citeloom("paper", exp, "--home", home, "--out", tmp_path, "--json").json
@@ -173,7 +175,7 @@ def test_a_paper_has_the_sections_that_were_edited_in_their_files(
     assert opening in forced.json["text"] and opening in methods.read_text("utf-8")
 
 
-def test_what_has_no_record_is_refused(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> None:
+def test_a_file_without_a_record_is_refused(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("# Notes\n\nText.\n", "utf-8")
     done = citeloom("export", tmp_path / "notes.md", "--format", "docx", "--home", home)
     assert done.code == 2 and "notes.json" in done.err
@@ -182,7 +184,7 @@ def test_what_has_no_record_is_refused(citeloom: Citeloom, home: Path, exp: Path
     assert citeloom("export", exp, "--format", "docx", "--home", home).code == 2
 
 
-def test_latex_in_another_folder_has_its_bibliography_and_figures_there(
+def test_latex_in_another_folder_gets_its_bibliography_and_figures(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     experiment = json.loads(exp.read_text("utf-8"))
@@ -201,7 +203,7 @@ def test_latex_in_another_folder_has_its_bibliography_and_figures_there(
     assert citeloom(*export[:-3], tmp_path / "md" / "results.md", "--home", home).code == 2, "a file is no folder"
 
 
-def test_a_section_of_a_paper_is_exported_alone_with_its_edits(
+def test_one_section_of_a_paper_is_exported_with_its_edits(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     assert citeloom("paper", exp, "--home", home, "--out", tmp_path).code == 0
@@ -216,7 +218,7 @@ def test_a_section_of_a_paper_is_exported_alone_with_its_edits(
     assert citeloom("verify", tmp_path / "discussion.docx", "--home", home).code == 0
 
 
-def test_a_paper_without_its_headings_is_refused_and_not_exported_empty(
+def test_a_paper_without_its_headings_is_refused_instead_of_exported_empty(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     assert citeloom("paper", exp, "--home", home, "--out", tmp_path).code == 0
@@ -225,7 +227,7 @@ def test_a_paper_without_its_headings_is_refused_and_not_exported_empty(
     assert done.code == 2 and "Discussion" in done.err and not (tmp_path / "paper.tex").exists()
 
 
-def test_an_edited_file_keeps_its_signs_and_is_refused_in_another_encoding(
+def test_special_characters_of_an_edited_file_are_kept_and_another_encoding_is_refused(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     assert citeloom("discussion", exp, "--home", home, "--out", tmp_path).code == 0

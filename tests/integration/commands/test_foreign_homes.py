@@ -49,7 +49,7 @@ def one_error(done: Any) -> str:
 
 
 @pytest.mark.parametrize("verb", ["show", "resume"])
-def test_a_run_of_a_cloned_folder_calls_nothing(verb: str, theirs: Path, tmp_path: Path, citeloom: Citeloom) -> None:
+def test_a_run_in_a_cloned_folder_makes_no_call(verb: str, theirs: Path, tmp_path: Path, citeloom: Citeloom) -> None:
     call = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(("os", "system", f"touch '{tmp_path / 'mark'}'"))))
     with closing(sqlite3.connect(theirs / "checkpoints.sqlite")) as db, db:
         db.execute("UPDATE checkpoints SET type = 'msgpack', checkpoint = ?", (call,))
@@ -110,7 +110,7 @@ RUN_DAMAGE: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("damage", RUN_DAMAGE.values(), ids=RUN_DAMAGE)
-def test_a_damaged_run_is_listed_and_named_when_it_is_shown(
+def test_a_damaged_run_is_listed_and_showing_it_reports_the_damage(
     damage: Callable[[Path], None], theirs: Path, citeloom: Citeloom
 ) -> None:
     run = run_of(theirs)
@@ -121,19 +121,19 @@ def test_a_damaged_run_is_listed_and_named_when_it_is_shown(
 
 
 @pytest.mark.parametrize("damage", REGISTER_DAMAGE.values(), ids=REGISTER_DAMAGE)
-def test_a_damaged_register_is_named_with_what_to_do(
+def test_a_damaged_register_is_reported_with_a_remedy(
     damage: Callable[[Path], None], theirs: Path, citeloom: Citeloom
 ) -> None:
     damage(theirs / "runs.sqlite")
     error = one_error(citeloom("runs", "list"))
     assert str(theirs / "runs.sqlite") in error and "Move it away" in error
-    # What it says helps.
+    # Its advice works.
     (theirs / "runs.sqlite").rename(theirs.parent / "moved")
     assert citeloom("runs", "list", "--json").json == []
 
 
 @pytest.mark.parametrize("damage", [garbage, torn, folder, REGISTER_DAMAGE["endless-view"]])
-def test_damaged_checkpoints_are_named_with_what_to_do(
+def test_damaged_checkpoints_are_reported_with_a_remedy(
     damage: Callable[[Path], None], theirs: Path, citeloom: Citeloom
 ) -> None:
     with closing(sqlite3.connect(theirs / "checkpoints.sqlite")) as db:
@@ -155,7 +155,7 @@ def test_damaged_checkpoints_are_named_with_what_to_do(
         "DROP TABLE turns; CREATE TABLE turns (thread_id, number, asked)",
     ],
 )
-def test_a_damaged_conversation_is_named(sql: str, theirs: Path, citeloom: Citeloom) -> None:
+def test_a_damaged_conversation_is_reported(sql: str, theirs: Path, citeloom: Citeloom) -> None:
     assert citeloom("conversations", "list").code == 0  # which makes the tables
     begun = "INSERT INTO conversations VALUES ('chat-1', 1, 1)"
     turn = "INSERT INTO turns VALUES ('chat-1', 1, 'a', 'q', 1, 1, '{}')"
@@ -175,14 +175,14 @@ def test_a_damaged_conversation_is_named(sql: str, theirs: Path, citeloom: Citel
         "DROP TABLE papers; CREATE TABLE papers (key)",
     ],
 )
-def test_a_damaged_catalog_is_named(sql: str, theirs: Path, citeloom: Citeloom) -> None:
+def test_a_damaged_catalog_is_reported(sql: str, theirs: Path, citeloom: Citeloom) -> None:
     statement(sql)(theirs / "catalog.sqlite")
     error = one_error(citeloom("papers", "list"))
     assert str(theirs / "catalog.sqlite") in error and "Move it away" in error
 
 
 def begin_at(server: FakeOpenAI, home: Path, citeloom: Citeloom, **settings: str) -> str:
-    """A run begun at a server by flags, and paused at once."""
+    """A run started with a server given by flags, and paused at once."""
     done = citeloom(
         *("research", QUESTION, "--home", home, "--model", "m", "--base-url", server.base_url, "--max-calls", "1"),
         **settings,
@@ -200,7 +200,7 @@ def forge(home: Path, change: Callable[[dict[str, Any]], None]) -> None:
             db.execute("UPDATE runs SET request = ? WHERE thread_id = ?", (json.dumps(request), thread))
 
 
-def test_a_run_is_resumed_by_its_id_with_the_key_it_began_with(home: Path, citeloom: Citeloom) -> None:
+def test_a_run_resumed_by_id_uses_the_key_that_it_started_with(home: Path, citeloom: Citeloom) -> None:
     with FakeOpenAI(api_key=KEY) as server:
         thread = begin_at(server, home, citeloom, CHAT_API_KEY=KEY)
         assert KEY.encode() not in b"".join(path.read_bytes() for path in home.glob("runs.sqlite*"))
@@ -210,7 +210,7 @@ def test_a_run_is_resumed_by_its_id_with_the_key_it_began_with(home: Path, citel
         assert server.calls() > before
 
 
-def test_a_run_begun_elsewhere_gets_no_key_of_the_user(home: Path, citeloom: Citeloom) -> None:
+def test_a_run_started_elsewhere_gets_no_key_of_the_user(home: Path, citeloom: Citeloom) -> None:
     with FakeOpenAI() as server:
         thread = begin_at(server, home, citeloom, CHAT_API_KEY="their-own")
         before = server.calls()
@@ -231,7 +231,7 @@ FORGED_MARKS: dict[str, Callable[[dict[str, Any]], None]] = {
 
 
 @pytest.mark.parametrize("change", FORGED_MARKS.values(), ids=FORGED_MARKS)
-def test_a_home_cannot_vouch_for_itself(
+def test_a_home_cannot_declare_itself_trusted(
     change: Callable[[dict[str, Any]], Any], home: Path, citeloom: Citeloom
 ) -> None:
     with FakeOpenAI() as server:
@@ -251,7 +251,7 @@ def test_resuming_compares_endpoints_even_without_a_key(home: Path, citeloom: Ci
         assert (theirs.calls(), ours.calls()) == (before, 0)
 
 
-def test_a_register_sets_nothing_but_what_makes_the_text(home: Path, citeloom: Citeloom) -> None:
+def test_a_stored_run_sets_only_settings_that_affect_its_text(home: Path, citeloom: Citeloom) -> None:
     with FakeOpenAI() as chat, FakeOpenAI() as embedding:
         thread = begin_at(chat, home, citeloom)
         theirs = {"embedding_model": "e", "embedding_base_url": embedding.base_url, "max_calls": 10_000, "home": "/tmp"}
@@ -262,14 +262,14 @@ def test_a_register_sets_nothing_but_what_makes_the_text(home: Path, citeloom: C
 
 
 @pytest.mark.parametrize("settings", ["[]", '"x"', "7", "null"])
-def test_a_run_without_settings_is_named(settings: str, theirs: Path, citeloom: Citeloom) -> None:
+def test_a_run_without_settings_is_reported(settings: str, theirs: Path, citeloom: Citeloom) -> None:
     forge(theirs, lambda request: request.update(settings=json.loads(settings)))
     assert "runs delete" in one_error(citeloom("runs", "resume", run_of(theirs)))
 
 
 @pytest.mark.parametrize("name", ["chroma", "locks", "runs.sqlite", "checkpoints.sqlite", "journal.sqlite"])
 @pytest.mark.parametrize("command", [("search", "seeds"), ("runs", "list"), ("doctor",), ("usage",)], ids=" ".join)
-def test_no_command_works_in_a_home_with_a_link(
+def test_every_command_refuses_a_home_that_contains_a_link(
     command: tuple[str, ...], name: str, theirs: Path, tmp_path: Path, citeloom: Citeloom
 ) -> None:
     target = tmp_path / "elsewhere"

@@ -1,4 +1,4 @@
-"""A folder that someone else made, on the command line: what it holds is named, and nothing outside of it is read."""
+"""A folder from someone else, on the command line: its bad files are reported, and nothing outside it is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
     return inside
 
 
-def test_hostile_files_are_named_and_the_rest_is_ingested_with_exit_code_4(
+def test_hostile_files_are_reported_and_the_rest_is_ingested_with_exit_code_4(
     citeloom: Citeloom, folder: Path, tmp_path: Path
 ) -> None:
     (folder / "link.md").symlink_to("../secret.md")
@@ -38,14 +38,14 @@ def test_hostile_files_are_named_and_the_rest_is_ingested_with_exit_code_4(
     assert "sesame" not in found.out
 
 
-def test_links_are_followed_when_asked(citeloom: Citeloom, folder: Path, tmp_path: Path) -> None:
+def test_links_are_followed_on_request(citeloom: Citeloom, folder: Path, tmp_path: Path) -> None:
     (folder / "link.md").symlink_to("../secret.md")
     assert citeloom("ingest", folder, "--home", tmp_path / "home", "--follow-links").code == 0
     assert "sesame" in citeloom("search", "secret word", "--home", tmp_path / "home").out
 
 
 @pytest.mark.parametrize("address", ["{secret}", "http://127.0.0.1:9/style", "../secret.md"])
-def test_a_style_named_by_a_foreign_settings_file_stops_before_anything_is_written(
+def test_a_style_set_by_an_untrusted_folder_stops_before_anything_is_written(
     address: str, citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret"

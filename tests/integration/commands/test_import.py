@@ -1,4 +1,4 @@
-"""import: what was edited in Word, LibreOffice, LaTeX or Markdown is the user's text, and nothing of it is lost."""
+"""import: edits made in Word, LibreOffice, LaTeX or Markdown become the user's text without any loss."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def paper(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> tuple[Pa
 
 @pytest.fixture(scope="module")
 def unedited(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The same in one folder for all tests that edit nothing."""
+    """The same, shared by all tests that edit nothing."""
     folder = tmp_path_factory.mktemp("unedited")
     home = Path(shutil.copytree(sample_home, folder / "home"))
     exp = Path(shutil.copy(EXPERIMENT, folder / "exp.json"))
@@ -59,7 +59,7 @@ def _texts(home: Path, run: str) -> tuple[str, set[str]]:
     """The user's version of all sections with markers, and the evidence that it cites."""
     with open_library(home) as library:
         sections = load_editable(library.home, run).sections
-        text = "\n\n".join(section.edited(section.edits).text for section in sections)
+        text = "\n\n".join(section.apply(section.edits).text for section in sections)
     return text, set(marker_ids(text))
 
 
@@ -123,12 +123,12 @@ _FRAME = {"abstract", "introduction", "methods", "results", "discussion", "concl
 
 def _texts_of(library: Any, run: str) -> tuple[str, set[str]]:
     sections = load_editable(library.home, run).sections
-    text = "\n\n".join(section.edited(section.edits).text for section in sections)
+    text = "\n\n".join(section.apply(section.edits).text for section in sections)
     captions = " ".join(f"Figure 1 {figure['caption']}" for one in sections for figure in one.record["figures"])
     return f"{text} {captions}", set(marker_ids(text))
 
 
-def test_what_was_changed_is_named_and_the_next_export_and_paper_have_it(
+def test_edits_are_reported_and_used_by_the_next_export_and_paper(
     paper: tuple[Path, str], citeloom: Citeloom, exp: Path, tmp_path: Path
 ) -> None:
     home, run = paper
@@ -183,7 +183,7 @@ def test_what_was_changed_is_named_and_the_next_export_and_paper_have_it(
     assert not any("Tracked words" in item["text"] for item in rejected.json["sentences"])
 
 
-def test_a_command_that_is_suggested_can_be_typed_whatever_the_file_is_called(
+def test_a_suggested_command_can_be_typed_whatever_the_files_name(
     paper: tuple[Path, str], citeloom: Citeloom, tmp_path: Path
 ) -> None:
     file = Path(shutil.copy(tmp_path / "out" / "paper.md", tmp_path / "paper edited.md"))
@@ -192,7 +192,7 @@ def test_a_command_that_is_suggested_can_be_typed_whatever_the_file_is_called(
     assert done.code == 2 and paper[1] in done.err and f"import '{file}'" in done.err
 
 
-def test_a_file_that_cannot_be_taken_back_is_refused_in_a_line(unedited: tuple[Path, str], tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_imported_is_refused_in_one_line(unedited: tuple[Path, str], tmp_path: Path) -> None:
     home, run = unedited
     good = home.parent / "out" / "paper.docx"
     bad = {
@@ -220,9 +220,7 @@ def test_a_file_that_cannot_be_taken_back_is_refused_in_a_line(unedited: tuple[P
 
 @pytest.mark.skipif(shutil.which("soffice") is None, reason="needs LibreOffice")
 @pytest.mark.parametrize("kind", ["docx", "odt"])
-def test_libreoffice_opens_and_saves_it_and_the_fields_survive(
-    paper: tuple[Path, str], tmp_path: Path, kind: str
-) -> None:
+def test_fields_survive_opening_and_saving_in_libreoffice(paper: tuple[Path, str], tmp_path: Path, kind: str) -> None:
     home, run = paper
     profile = f"-env:UserInstallation=file://{tmp_path}/office"
     command = ["soffice", profile, "--headless", "--convert-to", kind, "--outdir", tmp_path / "saved"]
@@ -235,7 +233,7 @@ def test_libreoffice_opens_and_saves_it_and_the_fields_survive(
         assert export(library, run, "docx", out=tmp_path / "back")["files"]
 
 
-def test_new_numbers_and_words_that_an_older_copy_takes_back_are_named(
+def test_new_numbers_are_reported_and_so_are_edits_that_an_older_copy_would_undo(
     paper: tuple[Path, str], citeloom: Citeloom, tmp_path: Path
 ) -> None:
     home, _run = paper
@@ -253,7 +251,7 @@ def test_new_numbers_and_words_that_an_older_copy_takes_back_are_named(
 
 
 @pytest.mark.parametrize("said", ["but see Okafor et al. 2022", "cf. Okafor et al., 2022", "Okafor et al. 2022"])
-def test_an_untouched_bracket_of_the_users_own_stays_as_it_was_written(
+def test_an_untouched_bracket_written_by_the_user_stays_as_it_was(
     home: Path, citeloom: Citeloom, tmp_path: Path, said: str
 ) -> None:
     own = f"GPT-4 is better than symbolic reasoners ({said})."
@@ -273,7 +271,7 @@ def test_an_untouched_bracket_of_the_users_own_stays_as_it_was_written(
     assert f"({said})" in (tmp_path / "other" / "discussion.tex").read_text("utf-8").replace("\\ ", " ")
 
 
-def test_formats_that_can_be_written_are_and_the_other_is_named(
+def test_possible_formats_are_written_and_the_impossible_one_is_reported(
     unedited: tuple[Path, str], citeloom: Citeloom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, _run = unedited
@@ -287,13 +285,13 @@ def test_formats_that_can_be_written_are_and_the_other_is_named(
     assert none.code == 1 and not list((tmp_path / "none").iterdir())
 
 
-def test_what_is_no_file_and_no_run_is_said_to_be_none(unedited: tuple[Path, str], citeloom: Citeloom) -> None:
+def test_a_name_that_is_neither_a_file_nor_a_run_is_refused(unedited: tuple[Path, str], citeloom: Citeloom) -> None:
     done = citeloom("export", "nope", "--home", unedited[0])
     assert done.code == 2 and "There is no run 'nope'" in done.err
 
 
 @pytest.mark.parametrize(("kind", "before"), [("docx", "<w:sectPr"), ("tex", "\\end{document}"), ("md", "<!--")])
-def test_what_stands_after_the_references_is_named(
+def test_text_after_the_references_is_reported(
     unedited: tuple[Path, str], citeloom: Citeloom, tmp_path: Path, kind: str, before: str
 ) -> None:
     home, run = unedited
@@ -322,7 +320,7 @@ def _tracked(kind: str, *runs: str) -> str:
     return f'<w:{kind} w:id="1" w:author="Ann">{"".join(runs)}</w:{kind}>'
 
 
-def test_word_gives_back_what_a_rejected_change_had_deleted_in_another_one(tmp_path: Path) -> None:
+def test_a_deletion_inside_a_rejected_change_is_restored_from_word(tmp_path: Path) -> None:
     gone = _run("Seeds matter. ").replace("w:t", "w:delText")
     moved = paragraph(_tracked("moveFrom", _tracked("del", gone), _run("They differ.")))
     added = paragraph(_tracked("ins", _run("Ann says so."), _tracked("del", gone), _run(" Really.")))
@@ -341,7 +339,7 @@ def test_word_gives_back_what_a_rejected_change_had_deleted_in_another_one(tmp_p
     assert "Kept" in rejected.text and "New" not in rejected.text
 
 
-def test_writer_gives_back_a_deleted_citation_and_drops_an_inserted_one(
+def test_a_deleted_citation_is_restored_from_writer_and_an_inserted_one_dropped(
     unedited: tuple[Path, str], tmp_path: Path
 ) -> None:
     file = EditedFile(unedited[0].parent / "out" / "paper.odt", 0)
@@ -370,12 +368,12 @@ def test_writer_gives_back_a_deleted_citation_and_drops_an_inserted_one(
     assert "Mine" not in rejected.text and "\ue301 In a list." in rejected.text
 
 
-def test_what_latex_says_around_a_citation_and_its_references_to_labels_are_read() -> None:
+def test_text_around_citations_and_references_to_labels_are_read_from_latex() -> None:
     read = read_latex(r"It rose \citep[see][p.~3]{lee}, by Eq.~\ref{eq:1} \citep[p.~4]{roy}.").text
     assert read.replace("\u00a0", " ") == r"It rose [see @lee, p. 3], by Eq. $\ref{eq:1}$ [@roy, p. 4]."
 
 
-def test_words_within_commands_that_are_not_defined_are_kept_or_named() -> None:
+def test_text_inside_undefined_commands_is_kept_or_named() -> None:
     read = read_latex(
         r"\newcommand{\ours}{Loom\xspace}\begin{document}\ours{} is \added{new \fbox{here}} in \ce{H2O}, \eg by"
         r" \replaced{now}{before}\deleted{gone}. \todo[inline]{Ask Ann!} "

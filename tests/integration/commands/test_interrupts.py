@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.cli_process import environment
 
-PATIENCE = 60.0  # seconds, which neither text is read in
+PATIENCE = 60.0  # seconds, too few to read either text
 # The command line, which says when it begins to read a paper.
 COMMAND = """\
 import sys
@@ -51,7 +51,7 @@ def interrupted_at(line: str, *arguments: str | Path, cwd: Path) -> tuple[int, s
     return process.returncode, said.splitlines()[-1]
 
 
-def test_ctrl_c_ends_an_ingest_inside_a_paper_of_eight_megabytes_of_headings(tmp_path: Path) -> None:
+def test_ctrl_c_stops_an_ingest_inside_an_eight_megabyte_paper_of_headings(tmp_path: Path) -> None:
     (tmp_path / "papers").mkdir()
     (tmp_path / "papers" / "a.md").write_text("# a\n" * 2_000_000, encoding="utf-8")
     code, last = interrupted_at("reading a paper", "ingest", "papers", "--home", "home", cwd=tmp_path)
@@ -60,7 +60,7 @@ def test_ctrl_c_ends_an_ingest_inside_a_paper_of_eight_megabytes_of_headings(tmp
 
 
 @pytest.mark.long
-def test_ctrl_c_ends_a_section_whose_results_are_two_megabytes(home: Path, tmp_path: Path) -> None:
+def test_ctrl_c_stops_a_section_with_two_megabytes_of_results(home: Path, tmp_path: Path) -> None:
     results = "The baseline explains 72.5% of the edges (A, [1-, <!--. " * 36_000
     concept = {"title": "Node degree", "description": "Degree explains edges."}
     (tmp_path / "exp.json").write_text(json.dumps({"paper_concept": concept, "results": results}), encoding="utf-8")

@@ -25,7 +25,7 @@ LOCAL = "http://127.0.0.1:1234/v1"
 
 @dataclass(frozen=True)
 class Case:
-    """Files of the folder, the environment, the user's own configuration, flags; `role` is who asks."""
+    """Files of the folder, the environment, the user's own configuration, flags; `role` uses the key."""
 
     name: str
     toml: str = ""
@@ -192,7 +192,7 @@ def key_sent(case: Case) -> str | None:
 
 
 @pytest.mark.parametrize("case", STOPPED, ids=lambda case: case.name)
-def test_a_key_is_not_sent_where_a_folder_says(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_not_sent_to_an_address_set_by_a_folder(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.lay_out(monkeypatch)
     with pytest.raises(ConfigurationError) as stopped:
         key_sent(case)
@@ -203,18 +203,18 @@ def test_a_key_is_not_sent_where_a_folder_says(case: Case, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("case", SENT, ids=lambda case: case.name)
-def test_a_key_beside_its_address_needs_no_other_setting(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_set_beside_its_address_needs_no_other_setting(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.lay_out(monkeypatch)
     assert key_sent(case) == case.key
 
 
-def test_a_model_that_is_not_asked_gets_no_key_and_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_not_used_gets_no_key_and_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     Case("", toml=f'chat_base_url = "{THEIRS}"', environment=ENV_KEY).lay_out(monkeypatch)
     assert load_settings().role_endpoint("writer") == ("extractive", THEIRS, None)
 
 
 @pytest.mark.parametrize(("url", "sent"), [(LOCAL, True), (THEIRS, False), (LAN, False)])
-def test_a_request_to_the_local_server_cannot_send_the_key_away(
+def test_a_request_to_the_local_server_cannot_send_the_key_elsewhere(
     url: str, sent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Case("", environment=ENV_KEY).lay_out(monkeypatch)
@@ -240,7 +240,7 @@ def test_a_request_to_the_local_server_cannot_send_the_key_away(
         ("//me:SECRET@host\n/v1?SECRET", "//***@host\n/v1?***"),
     ],
 )
-def test_what_may_be_secret_in_an_address_is_not_shown(url: str, shown: str, citeloom: Citeloom) -> None:
+def test_parts_of_an_address_that_may_be_secret_are_not_shown(url: str, shown: str, citeloom: Citeloom) -> None:
     assert shown_address(url) == shown
     kept = settings_record(load_settings(chat_base_url=url, judge_base_url=url))
     assert kept["chat_base_url"] == kept["judge_base_url"] == shown
@@ -249,7 +249,7 @@ def test_what_may_be_secret_in_an_address_is_not_shown(url: str, shown: str, cit
 
 
 @pytest.mark.parametrize("part", ["?key=SECRET", "#SECRET", "?SECRET"])
-def test_an_address_with_a_key_in_it_is_refused_without_showing_it(part: str) -> None:
+def test_an_address_that_contains_a_key_is_refused_without_showing_it(part: str) -> None:
     with pytest.raises(ConfigurationError, match="CITELOOM_CHAT_API_KEY") as refused:
         chat_endpoint(load_settings(chat_model="m", chat_base_url=f"https://host/v1{part}"), "reader")
     assert "SECRET" not in str(refused.value)
@@ -268,12 +268,12 @@ def test_an_address_with_a_key_in_it_is_refused_without_showing_it(part: str) ->
         ("http://evil/localhost", False),
     ],
 )
-def test_what_is_on_this_machine(url: str, local: bool) -> None:
+def test_loopback_addresses_are_recognised(url: str, local: bool) -> None:
     assert is_loopback(url) is local
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 5000, "\udcff", "x = " + "9" * 5000], ids=["deep", "bytes", "long"])
-def test_a_hostile_toml_is_one_line_that_names_it(text: str) -> None:
+def test_a_hostile_toml_is_reported_in_one_line(text: str) -> None:
     Path("citeloom.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(ConfigurationError, match=r"citeloom\.toml: ") as refused:
         load_settings()
@@ -281,14 +281,14 @@ def test_a_hostile_toml_is_one_line_that_names_it(text: str) -> None:
 
 
 @pytest.mark.parametrize("home", ["", ".", "relative"])
-def test_the_users_configuration_is_never_in_the_folder(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_configuration_is_never_read_from_the_folder(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", home)
     monkeypatch.setenv("XDG_CONFIG_HOME", home)
     assert user_configuration().is_absolute() and Path.cwd() not in user_configuration().parents
     load_settings()
 
 
-def test_a_cloned_folder_gets_no_request_at_all(
+def test_the_server_of_a_cloned_folder_gets_no_request(
     citeloom: Citeloom,
     tmp_path: Path,
     home: Path,

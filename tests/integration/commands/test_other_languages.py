@@ -64,9 +64,7 @@ def test_a_chinese_question_finds_the_english_passage(
     assert all(record["sentence"] in " ".join(record["text"].split()) for record in records)
 
 
-def test_chinese_words_that_no_paper_has_find_none_by_words(
-    citeloom: Citeloom, english: Path, settings: dict[str, str]
-) -> None:
+def test_chinese_words_in_no_paper_match_nothing(citeloom: Citeloom, english: Path, settings: dict[str, str]) -> None:
     for question in (QUESTION, LONG):
         done = citeloom("search", question, "--mode", "bm25", "--home", english, "--json", **settings)
         assert (done.code, done.json) == (0, [])
@@ -74,12 +72,12 @@ def test_chinese_words_that_no_paper_has_find_none_by_words(
         assert (done.code, done.json["papers"]) == (0, [])
 
 
-def test_chinese_and_english_words_in_one_question(citeloom: Citeloom, english: Path, settings: dict[str, str]) -> None:
+def test_a_question_may_mix_chinese_and_english(citeloom: Citeloom, english: Path, settings: dict[str, str]) -> None:
     done = citeloom("search", "什么是 temperature scaling?", "--mode", "bm25", "--home", english, "--json", **settings)
     assert done.code == 0 and "scaling" in done.json[0]["text"]
 
 
-def test_a_paper_is_found_by_its_summary_for_a_chinese_question(
+def test_a_chinese_question_finds_papers_by_their_summary(
     citeloom: Citeloom, english: Path, settings: dict[str, str]
 ) -> None:
     asked, wanted = (

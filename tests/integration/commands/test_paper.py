@@ -16,7 +16,7 @@ def chat(server: FakeOpenAI) -> dict[str, str]:
     return {"CHAT_MODEL": "fake", "CHAT_BASE_URL": server.base_url, **SETTINGS}
 
 
-def test_a_paused_paper_resumes_in_its_section_and_pays_for_nothing_twice(
+def test_a_paused_paper_resumes_in_its_section_without_paying_twice(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     command = ("paper", "--exp", exp, "--home", home, "--out", tmp_path / "out")
@@ -42,7 +42,7 @@ def test_a_paused_paper_resumes_in_its_section_and_pays_for_nothing_twice(
     assert again.out.startswith(f"\n# {record['title']}\n\n## Abstract\n\n")
 
 
-def test_a_paper_is_resumed_by_its_id_shown_and_deleted(
+def test_a_paper_is_resumed_shown_and_deleted_by_its_id(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -90,7 +90,7 @@ def test_the_json_of_a_paper_is_one_object_with_its_sections_in_order(
     assert begun == ["methods", "results", "discussion", "conclusion", "introduction", "abstract"]
 
 
-def test_a_section_without_text_is_a_failure_that_resuming_repeats_and_writing_again_mends(
+def test_an_empty_section_fails_again_on_resume_and_writing_again_repairs_it(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     mute = {"methods", "conclusion"}

@@ -71,7 +71,9 @@ def _joined(shown: str) -> str:
     return " ".join("".join(c if c.isascii() else " " for c in shown).split())
 
 
-def test_images_are_written_into_a_folder_and_replace_nothing(citeloom: Citeloom, looms: Path, tmp_path: Path) -> None:
+def test_images_are_written_to_a_folder_without_replacing_files(
+    citeloom: Citeloom, looms: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     done = citeloom("papers", "figures", "loom2020", "--out", out, "--home", looms)
     assert "1 image written" in done.out
@@ -91,13 +93,13 @@ def test_images_are_written_into_a_folder_and_replace_nothing(citeloom: Citeloom
     assert [bool(record["file"]) for record in records] == [True, False]
 
 
-def test_an_unknown_key_names_a_similar_one(citeloom: Citeloom, looms: Path) -> None:
+def test_an_unknown_key_suggests_a_similar_one(citeloom: Citeloom, looms: Path) -> None:
     refused = citeloom("papers", "figures", "loom202", "--home", looms)
     assert refused.code == 2
     assert "Did you mean loom2020" in refused.err
 
 
-def test_a_passage_of_a_table_or_caption_says_so(citeloom: Citeloom, looms: Path) -> None:
+def test_a_passage_from_a_table_or_caption_says_so(citeloom: Citeloom, looms: Path) -> None:
     (first, *_) = json.loads(citeloom("search", "speed of the Drawloom", "--json", "--home", looms).out)
     assert first["figure"] == {"number": 1, "kind": "table", "name": "Table 1"}
     (prose, *_) = json.loads(citeloom("search", "words alone searched", "--json", "--home", looms).out)

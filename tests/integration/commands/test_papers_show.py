@@ -23,7 +23,7 @@ def test_the_tree_accounts_for_every_chunk(citeloom: Citeloom, home: Path) -> No
     assert re.search(r"^  \S.* \[method, chunks? \d+(-\d+)?\]$", shown, re.M)
 
 
-def test_the_text_is_the_papers_own_without_repeats(citeloom: Citeloom, home: Path) -> None:
+def test_the_text_is_that_of_the_paper_without_repeats(citeloom: Citeloom, home: Path) -> None:
     shown = citeloom("papers", "show", THREE[0], "--text", "--home", home).out
     written = (SAMPLES / f"{THREE[0]}.md").read_text(encoding="utf-8")
     paragraphs = [part.strip() for part in shown.split("\n\n") if len(part.split()) > 8]
@@ -63,7 +63,7 @@ def test_the_users_note_is_shown_and_found(citeloom: Citeloom, tmp_path: Path) -
     home = tmp_path / "home"
     taken_in = citeloom("ingest", papers, "--home", home, "--json")
     assert (taken_in.code, taken_in.json["papers_added"]) == (0, 1)
-    assert "nobody1900.notes.md: is a note, but matches no paper in its folder" in taken_in.err
+    assert "nobody1900.notes.md is a note, but matches no paper in its folder" in taken_in.err
     shown = citeloom("papers", "show", THREE[0], "--home", home).out
     assert "Your note:\nAsk Imre about the walrus figure.\n" in shown
     assert "walrus" in citeloom("papers", "show", THREE[0], "--home", home, "--json").json["note"]
@@ -75,6 +75,6 @@ def test_the_users_note_is_shown_and_found(citeloom: Citeloom, tmp_path: Path) -
     assert "walrus" not in citeloom("papers", "show", THREE[0], "--text", "--home", home).out
 
 
-def test_an_unknown_key_is_named(citeloom: Citeloom, home: Path) -> None:
+def test_an_unknown_key_is_reported(citeloom: Citeloom, home: Path) -> None:
     ended = citeloom("papers", "show", "nobody2000", "--text", "--home", home)
     assert (ended.code, ended.out) == (2, "") and "nobody2000" in ended.err

@@ -76,9 +76,7 @@ def test_a_server_that_is_busy_from_the_start_pauses_too(
     assert done.err.splitlines()[-1].startswith("Paused:")
 
 
-def test_a_key_that_is_withdrawn_in_the_middle_pauses_the_run(
-    citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
-) -> None:
+def test_a_key_revoked_during_a_run_pauses_it(citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI) -> None:
     server.behaviour = withdrawing(server)
     done = citeloom("discussion", "--exp", exp, "--home", home, **chat(server, CHAT_API_KEY="key-5b2e"))
     assert done.code == 3, done.err
@@ -96,7 +94,7 @@ def withdrawing(server: FakeOpenAI):  # type: ignore[no-untyped-def]
     return behave
 
 
-def test_an_unreachable_server_pauses_the_run_which_resumes_when_it_is_back(
+def test_an_unreachable_server_pauses_the_run_which_resumes_once_it_is_back(
     citeloom: Citeloom, home: Path, exp: Path
 ) -> None:
     command = ("discussion", "--exp", exp, "--home", home, "--json")
@@ -151,7 +149,7 @@ def test_ctrl_c_pauses_a_run_that_the_same_command_resumes(
     ],
     ids=["unreadable", "duplicate"],
 )
-def test_a_bad_bib_entry_is_named_and_the_others_are_kept(
+def test_a_bad_bib_entry_is_reported_and_the_others_are_kept(
     broken: str, named: str, citeloom: Citeloom, tmp_path: Path
 ) -> None:
     papers = tmp_path / "papers"
@@ -169,7 +167,7 @@ def test_a_bad_bib_entry_is_named_and_the_others_are_kept(
 
 
 @pytest.mark.long
-def test_a_budget_holds_over_kills(home: Path, exp: Path, tmp_path: Path) -> None:
+def test_a_budget_holds_across_kills(home: Path, exp: Path, tmp_path: Path) -> None:
     """Calls in flight at a kill may have been paid for, so they count."""
     limit = 12
     with KillingServer() as server:
@@ -177,7 +175,7 @@ def test_a_budget_holds_over_kills(home: Path, exp: Path, tmp_path: Path) -> Non
             settings = {**chat(server, MAX_CALLS=str(limit)), "CHAT_API_KEY": key}
             server.at = Moment(key, "asked", 3)
             server.victim = start("discussion", "--exp", exp, "--home", home, cwd=tmp_path, settings=settings)
-            assert finish(server.victim).code in (-signal.SIGKILL, 3)  # 3: nothing was left for it
+            assert finish(server.victim).code in (-signal.SIGKILL, 3)  # 3: no budget was left for it
         settings["CHAT_API_KEY"] = "last"
         done = finish(start("discussion", "--exp", exp, "--home", home, cwd=tmp_path, settings=settings))
         assert done.code in (0, 3), done.err
@@ -186,7 +184,7 @@ def test_a_budget_holds_over_kills(home: Path, exp: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_under_the_output_is_said_in_one_line(tmp_path: Path, home: Path) -> None:
+def test_a_full_disk_while_writing_the_output_is_reported_in_one_line(tmp_path: Path, home: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, str(CLI), "papers", "list", "--home", str(home)],

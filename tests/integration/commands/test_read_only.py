@@ -1,4 +1,4 @@
-"""A library that can only be read: found in, listed and diagnosed; what has to write says so in one line."""
+"""A read-only library: it is searched, listed and diagnosed; commands that must write say so in one line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def files_of(home: Path) -> dict[str, int]:
 
 @pytest.fixture
 def read_only(home: Path) -> Iterator[Path]:
-    """A home in which nothing may be written."""
+    """A home without write permission."""
     places = [home, *home.rglob("*")]
     for path in places:
         path.chmod(0o555 if path.is_dir() else 0o444)
@@ -61,7 +61,7 @@ def denied(read_only: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("journal", "stats"), "empty"),
     ],
 )
-def test_what_only_reads_works_and_says_how(
+def test_a_command_that_only_reads_works_and_says_that_the_home_is_read_only(
     command: tuple[str, ...], said: str, denied: Path, citeloom: Citeloom
 ) -> None:
     before = files_of(denied)
@@ -73,7 +73,7 @@ def test_what_only_reads_works_and_says_how(
     assert files_of(denied) == before
 
 
-def test_from_python_it_is_searched_and_listed_and_a_call_that_writes_is_one_error(denied: Path, exp: Path) -> None:
+def test_python_can_search_and_list_read_only_and_a_write_is_one_error(denied: Path, exp: Path) -> None:
     before = files_of(denied)
     with citeloom.open_library(denied) as library:
         copy = library.home.root

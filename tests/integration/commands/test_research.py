@@ -1,4 +1,4 @@
-"""`research` as on a shell: what is printed where, files, JSON, runs, and what is refused."""
+"""`research` as in a shell: output, files, JSON, runs, and refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUESTION = "Do ensembles of seeds give better calibrated confidence?"
 ELSEWHERE = "Which irrigation schedule suits tomatoes in a greenhouse?"
 
 
-def test_the_answer_goes_to_stdout_and_all_else_to_stderr(citeloom: Citeloom, home: Path) -> None:
+def test_the_answer_goes_to_stdout_and_everything_else_to_stderr(citeloom: Citeloom, home: Path) -> None:
     done = citeloom("research", QUESTION, "--home", home)
     assert done.code == 0, done.err
     assert done.out.startswith(f"# {QUESTION}\n\n") and "## References" in done.out
@@ -43,7 +43,7 @@ def test_the_answer_goes_to_stdout_and_all_else_to_stderr(citeloom: Citeloom, ho
     assert "\x1b" not in done.out + done.err
 
 
-def test_the_json_is_that_of_a_section_with_question_route_and_answered(citeloom: Citeloom, home: Path) -> None:
+def test_the_json_is_that_of_a_section_plus_question_route_and_answered(citeloom: Citeloom, home: Path) -> None:
     record = citeloom("research", QUESTION, "--home", home, "--json").json
     assert list(record)[:4] == ["thread_id", "question", "route", "answered"]
     assert record["question"] == QUESTION and "section" not in record
@@ -57,7 +57,7 @@ def test_the_json_is_that_of_a_section_with_question_route_and_answered(citeloom
         assert len(citation["quote"].split()) <= 45
 
 
-def test_an_answer_says_that_the_question_limited_the_search_to_a_paper(citeloom: Citeloom, home: Path) -> None:
+def test_an_answer_says_if_the_question_limited_the_search_to_one_paper(citeloom: Citeloom, home: Path) -> None:
     question = "What do ensembles cost in okafor2022ensembles?"
     said = "Only okafor2022ensembles was searched, since the question names it"
     record = citeloom("research", question, "--home", home, "--json").json
@@ -68,13 +68,13 @@ def test_an_answer_says_that_the_question_limited_the_search_to_a_paper(citeloom
 
 
 @pytest.mark.parametrize("name", ["Okafor 2022", "Okafor et al. 2022", "okafor2022ensembles"])
-def test_a_question_on_a_named_paper_shows_what_is_nearest_in_it(citeloom: Citeloom, home: Path, name: str) -> None:
+def test_a_question_about_a_named_paper_shows_its_nearest_passages(citeloom: Citeloom, home: Path, name: str) -> None:
     record = citeloom("research", f"What does {name} say about irrigation schedules?", "--home", home, "--json").json
     assert record["outcome"] == "passages" and "Nothing near" not in record["text"]
     assert {citation["key"] for citation in record["citations"]} == {"okafor2022ensembles"}
 
 
-def test_a_question_of_another_field_is_not_answered_and_that_is_no_error(citeloom: Citeloom, home: Path) -> None:
+def test_a_question_from_another_field_is_left_unanswered_without_an_error(citeloom: Citeloom, home: Path) -> None:
     done = citeloom("research", ELSEWHERE, "--home", home)
     assert done.code == 0 and "Nothing near" in done.out and "does not answer" not in done.out
     assert "References" not in done.out and "Nothing near: 0 citations" in done.err
@@ -84,20 +84,20 @@ def test_a_question_of_another_field_is_not_answered_and_that_is_no_error(citelo
     assert f"Looked at: {record['coverage']['passages']['read']} passages of " in record["text"]
 
 
-def test_a_question_in_a_language_that_no_model_knows_is_told_so(citeloom: Citeloom, home: Path) -> None:
+def test_a_question_in_a_language_unknown_to_the_model_gets_a_hint(citeloom: Citeloom, home: Path) -> None:
     done = citeloom("research", "Wie viele Startwerte braucht ein Verbund kleiner Netze?", "--home", home)
     assert done.code == 0 and "seems to be in German" in done.out and "EMBEDDING_MODEL" in done.out
     assert "seems to be in" not in citeloom("research", ELSEWHERE, "--home", home).out
 
 
-def test_the_sentences_that_answer_a_question_are_listed_first(citeloom: Citeloom, home: Path) -> None:
+def test_sentences_that_answer_the_question_are_listed_first(citeloom: Citeloom, home: Path) -> None:
     record = citeloom("research", "How many seeds does an ensemble need?", "--home", home, "--json").json
     first, second = (" ".join(item["quote"].split()) for item in record["citations"][:2])
     assert "Twenty seeds are a reasonable default" in first
     assert "five seeds, pooled, then one temperature" in second
 
 
-def test_files_are_written_where_a_folder_is_named(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
+def test_files_are_written_if_a_folder_is_named(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
     out = tmp_path / "answers"
     record = citeloom("research", QUESTION, "--home", home, "--out", out, "--format", "html", "--json").json
     stem = "do-ensembles-of-seeds-give-better-calibrated-confidence"
@@ -121,7 +121,7 @@ def test_files_are_written_where_a_folder_is_named(citeloom: Citeloom, home: Pat
         pytest.param("key-page", "[{key}]", marks=pytest.mark.long),
     ],
 )
-def test_the_other_styles_cite_the_same_evidence(citeloom: Citeloom, home: Path, style: str, shape: str) -> None:
+def test_other_styles_cite_the_same_evidence(citeloom: Citeloom, home: Path, style: str, shape: str) -> None:
     usual = citeloom("research", QUESTION, "--home", home, "--json").json
     other = citeloom("research", QUESTION, "--home", home, "--cite-style", style, "--json").json
     assert other["thread_id"] == usual["thread_id"]
@@ -129,7 +129,7 @@ def test_the_other_styles_cite_the_same_evidence(citeloom: Citeloom, home: Path,
     assert [item["evidence_id"] for item in other["citations"]] == [item["evidence_id"] for item in usual["citations"]]
 
 
-def test_runs_know_questions(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
+def test_questions_are_listed_shown_and_resumed_as_runs(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
     first = citeloom("research", QUESTION, "--home", home, "--length", "60", "--json").json
     (run,) = citeloom("runs", "list", "--home", home, "--json").json
     assert (run["section"], run["title"], run["status"]) == ("research", QUESTION, "finished")
@@ -177,7 +177,7 @@ def test_limits_narrow_the_answer(citeloom: Citeloom, home: Path) -> None:
     ],
     ids=lambda given: str(given)[:30],
 )
-def test_bad_input_is_one_line_and_changes_nothing(
+def test_bad_input_is_reported_in_one_line_and_changes_nothing(
     citeloom: Citeloom, home: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     done = citeloom("research", *arguments, "--home", home)
@@ -213,7 +213,7 @@ def test_a_chinese_question_is_answered_from_english_papers_with_a_multilingual_
     assert "bundled embedding" not in done.err
 
 
-def test_the_bundled_embedding_says_that_it_reads_english_alone(citeloom: Citeloom, home: Path) -> None:
+def test_the_bundled_embedding_says_that_it_reads_only_english(citeloom: Citeloom, home: Path) -> None:
     done = citeloom("research", CHINESE, "--home", home, "--json")
     assert done.code == 0 and done.json["answered"] is False
     assert "CITELOOM_EMBEDDING_MODEL" in done.err and "English" in done.err
@@ -235,7 +235,7 @@ def test_a_terminal_shows_a_panel(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert "\x1b[31m" not in out
 
 
-def test_what_is_suggested_next_names_the_home_that_was_given(citeloom: Citeloom, home: Path) -> None:
+def test_suggested_commands_name_the_given_home(citeloom: Citeloom, home: Path) -> None:
     """The suggested command would otherwise open another library."""
     done = citeloom("research", QUESTION, "--home", home)
     (shown,) = [line for line in done.err.splitlines() if "shows a cited paper" in line]

@@ -1,4 +1,4 @@
-"""Retractions, concerns and corrections, from where they are reported to every place where they matter."""
+"""Retractions, concerns and corrections, from their report to every place where they matter."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def statuses(citeloom: Citeloom, home: Path) -> dict[str, str]:
 LINE = "Retracted on 2024-06-04 (Crossref): https://doi.org/10.5555/notice"
 
 
-def test_it_is_shown_wherever_papers_are(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
+def test_a_retraction_is_shown_wherever_papers_are(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
     said = citeloom("papers", "enrich", KEY, "--home", home, **services.settings())
     assert f"  {LINE}" in said.out
     assert statuses(citeloom, home)[KEY] == "retracted"
@@ -81,7 +81,7 @@ def test_other_notices_are_shown_too(citeloom: Citeloom, home: Path, kind: str, 
     assert statuses(citeloom, home)[KEY] == status
 
 
-def test_a_notice_that_only_names_its_paper_itself(citeloom: Citeloom, home: Path) -> None:
+def test_a_retraction_notice_to_which_the_paper_has_no_link_is_found(citeloom: Citeloom, home: Path) -> None:
     notice = ServedWork(
         "10.5555/notice", f"Retraction: {SEEDS.title}", year=2024, updates_to=(("retraction", SEEDS.doi),)
     )
@@ -91,7 +91,7 @@ def test_a_notice_that_only_names_its_paper_itself(citeloom: Citeloom, home: Pat
     assert statuses(citeloom, home)[KEY] == "retracted"
 
 
-def test_versions_are_shown_and_block_nothing(citeloom: Citeloom, home: Path) -> None:
+def test_other_versions_are_shown_and_block_nothing(citeloom: Citeloom, home: Path) -> None:
     work = replace(SEEDS, relations={"has-preprint": "10.5555/preprint"})
     with MetadataServer(work) as services:
         services.found["seeds"] = [work]
@@ -128,7 +128,9 @@ def test_a_retracted_paper_is_read_with_a_warning_and_not_cited(
     assert '<span class="verdict doubt">Retracted</span>' in report and "not cited (--cite-retracted" in report
 
 
-def test_the_user_may_allow_it(citeloom: Citeloom, home: Path, exp: Path, services: MetadataServer) -> None:
+def test_the_user_may_allow_a_retracted_paper(
+    citeloom: Citeloom, home: Path, exp: Path, services: MetadataServer
+) -> None:
     enrich(citeloom, home, services)
     record = write(citeloom, home, exp, "--cite-retracted")
     assert KEY in cited(record)
@@ -137,7 +139,7 @@ def test_the_user_may_allow_it(citeloom: Citeloom, home: Path, exp: Path, servic
     assert KEY in cited(write(citeloom, home, exp, CITE_RETRACTED="true"))
 
 
-def test_doctor_names_a_finished_section_that_cites_one_since_retracted(
+def test_doctor_names_a_finished_section_that_cites_a_paper_retracted_since(
     citeloom: Citeloom, home: Path, exp: Path, services: MetadataServer
 ) -> None:
     run = write(citeloom, home, exp)["thread_id"]
@@ -156,14 +158,14 @@ def test_doctor_names_a_finished_section_that_cites_one_since_retracted(
     assert citeloom("doctor", "--home", home).code == 0
 
 
-def test_an_answer_does_not_cite_it_either(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
+def test_an_answer_does_not_cite_a_retracted_paper(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
     question = ("research", "How does the variance between seeds change small classifiers?", "--home", home, "--json")
     assert KEY in cited(citeloom(*question).json)
     enrich(citeloom, home, services)
     assert KEY not in cited(citeloom(*question, "--fresh").json)
 
 
-def test_a_question_that_only_a_retracted_paper_answers_is_not_answered(
+def test_a_question_answered_only_by_a_retracted_paper_is_not_answered(
     citeloom: Citeloom, home: Path, services: MetadataServer
 ) -> None:
     question = ("research", "How does the variance between seeds change small classifiers?", "--home", home, "--json")
@@ -188,7 +190,9 @@ def test_a_paused_run_resumes_after_a_retraction(
     assert done.json["thread_id"] == run and KEY not in cited(done.json)
 
 
-def test_it_survives_prune_ingest_and_rebuild(citeloom: Citeloom, tmp_path: Path, services: MetadataServer) -> None:
+def test_a_retraction_survives_prune_ingest_and_rebuild(
+    citeloom: Citeloom, tmp_path: Path, services: MetadataServer
+) -> None:
     papers = tmp_path / "papers"
     papers.mkdir()
     for key in THREE:
@@ -207,7 +211,7 @@ def test_it_survives_prune_ingest_and_rebuild(citeloom: Citeloom, tmp_path: Path
     assert statuses(citeloom, home)[KEY] == "retracted"
 
 
-def test_retraction_watch_is_read_once_per_version_and_without_any_request(
+def test_retraction_watch_is_read_once_per_version_without_a_request(
     citeloom: Citeloom, home: Path, services: MetadataServer
 ) -> None:
     services.works[SEEDS.doi] = SEEDS
@@ -233,7 +237,7 @@ def test_retraction_watch_is_read_once_per_version_and_without_any_request(
     ("content", "said"),
     [(None, "cannot be read (No such file or directory)"), ("a,b\n1,2\n", "has no column OriginalPaperDOI")],
 )
-def test_a_bad_file_of_retraction_watch_is_a_warning(
+def test_a_bad_retraction_watch_file_is_a_warning(
     citeloom: Citeloom, home: Path, content: str | None, said: str
 ) -> None:
     if content is not None:
@@ -242,13 +246,13 @@ def test_a_bad_file_of_retraction_watch_is_a_warning(
     assert done.code == 0 and len(done.json) == 3 and said in done.err
 
 
-def test_a_damaged_file_is_named_with_its_remedy(citeloom: Citeloom, home: Path) -> None:
+def test_a_damaged_file_is_reported_with_its_remedy(citeloom: Citeloom, home: Path) -> None:
     (home / "metadata.sqlite").write_bytes(b"not a database" * 500)
     done = citeloom("papers", "list", "--home", home)
     assert done.code == 2 and "metadata.sqlite: cannot be read" in done.err and "Move it away" in done.err
 
 
-def test_a_read_only_home_shows_it(
+def test_a_read_only_home_shows_a_retraction(
     citeloom: Citeloom, home: Path, services: MetadataServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enrich(citeloom, home, services)

@@ -1,4 +1,4 @@
-"""Where things are kept, what is printed where, and what was written before."""
+"""Which home is used, where output goes, and how earlier runs are shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def model(server: FakeOpenAI) -> dict[str, str]:
     return {"CHAT_MODEL": "fake", "CHAT_BASE_URL": server.base_url, "TOP_K_INITIAL": "3"}
 
 
-def test_home_may_stand_before_and_after_the_command(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
+def test_home_may_be_given_before_or_after_the_command(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
     before = citeloom("--home", home, "papers", "list", "--json")
     after = citeloom("papers", "list", "--json", "--home", home)
     by_setting = citeloom("papers", "list", "--json", HOME=str(home))
@@ -29,7 +29,7 @@ def test_home_may_stand_before_and_after_the_command(citeloom: Citeloom, home: P
     assert nearer.json == before.json
 
 
-def test_the_nearest_home_upwards_is_taken(
+def test_the_nearest_home_in_the_parent_folders_is_used(
     citeloom: Citeloom, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.rename(tmp_path / ".citeloom")
@@ -45,7 +45,7 @@ def test_the_nearest_home_upwards_is_taken(
     [("papers", "list"), ("papers", "show", "varga2021calibration"), ("runs", "list"), ("doctor",), ("discussion",)],
     ids=" ".join,
 )
-def test_the_first_line_names_the_home_and_stdout_is_one_json(
+def test_the_first_line_names_the_home_and_stdout_is_one_json_value(
     command: tuple[str, ...], citeloom: Citeloom, home: Path, exp: Path
 ) -> None:
     more = ("--exp", exp) if command == ("discussion",) else ()
@@ -56,7 +56,7 @@ def test_the_first_line_names_the_home_and_stdout_is_one_json(
 
 
 @pytest.mark.parametrize("command", ["search looms", "papers list", "runs list", "research why"])
-def test_a_command_that_creates_nothing_calls_no_home_new(command: str, citeloom: Citeloom, tmp_path: Path) -> None:
+def test_a_command_that_creates_no_home_does_not_say_new(command: str, citeloom: Citeloom, tmp_path: Path) -> None:
     done = citeloom("--home", tmp_path / "none", *command.split())
     assert done.err.splitlines()[0] == f"Home: {tmp_path / 'none'}" and not (tmp_path / "none").exists()
 
@@ -69,7 +69,7 @@ def test_each_section_has_a_command(citeloom: Citeloom) -> None:
 
 
 @pytest.mark.parametrize("command", [(), ("runs",), ("papers",)], ids=["citeloom", "runs", "papers"])
-def test_a_command_that_is_not_whole_shows_what_there_is(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_incomplete_command_shows_its_usage(command: tuple[str, ...], tmp_path: Path) -> None:
     done = run(*command, cwd=tmp_path)
     assert done.code == 2
     assert "Usage:" in done.out + done.err
@@ -98,7 +98,9 @@ def test_runs_are_listed_shown_and_deleted(citeloom: Citeloom, home: Path, exp: 
     assert again.json["usage"]["journal_hits"] == calls
 
 
-def test_another_citation_style_makes_no_call(citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI) -> None:
+def test_changing_the_citation_style_makes_no_call(
+    citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
+) -> None:
     command = ("discussion", "--exp", exp, "--home", home, "--json")
     plain = citeloom(*command, **model(server))
     calls = server.calls()
@@ -119,7 +121,7 @@ def test_another_citation_style_makes_no_call(citeloom: Citeloom, home: Path, ex
     assert {*Citation.__dataclass_fields__, "chunk_text"} == set(plain.json["citations"][0])
 
 
-def test_a_finished_fresh_run_is_resumed_without_a_call(
+def test_a_finished_fresh_run_is_shown_again_without_a_call(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
 ) -> None:
     command = ("discussion", "--exp", exp, "--home", home, "--json")
@@ -138,7 +140,7 @@ def test_a_finished_fresh_run_is_resumed_without_a_call(
     assert latest["thread_id"] == fresh["thread_id"]
 
 
-def test_after_the_library_changed_it_is_a_new_run_and_says_so(
+def test_after_a_library_change_the_command_starts_a_new_run_and_says_so(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
 ) -> None:
     command = ("discussion", "--exp", exp, "--home", home, "--json")
@@ -153,7 +155,7 @@ def test_after_the_library_changed_it_is_a_new_run_and_says_so(
     assert resumed.code == 2 and "another library" in resumed.err
 
 
-def test_formats_and_styles_are_asked_for_by_name_and_again_without_a_run(
+def test_another_format_or_style_is_rendered_without_a_new_run(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     asked = ("--home", home, "discussion", "--exp", exp, "--out", tmp_path / "out", "--json")

@@ -17,7 +17,7 @@ FIELDS = [
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
-def test_search_gives_passages(citeloom: Citeloom, home: Path, mode: str) -> None:
+def test_search_returns_passages(citeloom: Citeloom, home: Path, mode: str) -> None:
     done = citeloom("--home", home, "search", "temperature scaling", "--mode", mode, "--limit", "4", "--json")
     assert done.code == 0 and len(done.json) == 4
     assert [sorted(record) for record in done.json] == [sorted(FIELDS)] * 4
@@ -30,7 +30,7 @@ def test_search_gives_passages(citeloom: Citeloom, home: Path, mode: str) -> Non
 
 
 @pytest.mark.long
-def test_search_with_the_cross_encoder(citeloom: Citeloom, home: Path) -> None:
+def test_search_works_with_the_cross_encoder(citeloom: Citeloom, home: Path) -> None:
     def found(*options: str, **settings: str) -> list[tuple[str, float]]:
         done = citeloom("--home", home, "search", "does scaling help wearers?", "--json", *options, **settings)
         assert done.code == 0
@@ -41,7 +41,7 @@ def test_search_with_the_cross_encoder(citeloom: Citeloom, home: Path) -> None:
     assert citeloom("--home", home, "search", "x", RERANK="1.5").code == 2
 
 
-def test_search_within_limits(citeloom: Citeloom, home: Path) -> None:
+def test_search_respects_its_limits(citeloom: Citeloom, home: Path) -> None:
     def keys(*options: str) -> set[str]:
         done = citeloom("--home", home, "search", "calibration", "--limit", "50", "--json", *options)
         assert done.code == 0
@@ -61,7 +61,7 @@ def test_search_within_limits(citeloom: Citeloom, home: Path) -> None:
     assert {record["category"] for record in done.json} == {"method", "evaluation"}
 
 
-def test_nothing_found_is_said(citeloom: Citeloom, home: Path) -> None:
+def test_an_empty_search_says_that_nothing_was_found(citeloom: Citeloom, home: Path) -> None:
     done = citeloom("--home", home, "search", "zyzzyva", "--mode", "bm25")
     assert done.code == 0 and "Nothing in the library matches." in done.err
     assert citeloom("--home", home, "search", "zyzzyva", "--mode", "bm25", "--json").json == []
@@ -72,7 +72,7 @@ def test_nothing_found_is_said(citeloom: Citeloom, home: Path) -> None:
 
 
 @pytest.mark.parametrize("query", ["xqzv blorf wibble", "price of crude oil", "medieval church music"])
-def test_a_query_that_nothing_is_near_to_is_told_apart(citeloom: Citeloom, home: Path, query: str) -> None:
+def test_a_query_far_from_every_passage_says_that_nothing_matches(citeloom: Citeloom, home: Path, query: str) -> None:
     passages = citeloom("--home", home, "search", query)
     assert passages.code == 0 and "No passage matches" in passages.err
     assert not any(record["near"] for record in citeloom("--home", home, "search", query, "--json").json)
@@ -82,13 +82,15 @@ def test_a_query_that_nothing_is_near_to_is_told_apart(citeloom: Citeloom, home:
 
 
 @pytest.mark.parametrize("query", ["seeds", "calibration of wearers", "Do ensembles give better probabilities?"])
-def test_a_query_that_papers_answer_is_not(citeloom: Citeloom, home: Path, query: str) -> None:
+def test_a_query_that_papers_answer_does_not_say_that_nothing_matches(
+    citeloom: Citeloom, home: Path, query: str
+) -> None:
     assert "No passage matches" not in citeloom("--home", home, "search", query).err
     found = citeloom("--home", home, "find", query)
     assert "No summary or note matches" not in found.err and found.out
 
 
-def test_a_narrow_terminal_has_room_for_the_sentence(
+def test_a_narrow_terminal_leaves_room_for_the_sentence(
     citeloom: Citeloom, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -116,7 +118,7 @@ def test_a_sentence_is_shown_without_markup(sentence: str, seen: str) -> None:
     assert plain_sentence(sentence) == seen
 
 
-def test_find_by_summary_and_by_text(citeloom: Citeloom, home: Path) -> None:
+def test_find_searches_summaries_and_texts(citeloom: Citeloom, home: Path) -> None:
     by_summary = citeloom("--home", home, "find", "calibration by temperature", "--json").json
     assert by_summary["papers"][0]["key"] == "varga2021calibration"
     assert (by_summary["total"], by_summary["next_page"]) == (3, None)
@@ -149,13 +151,15 @@ def test_find_by_summary_and_by_text(citeloom: Citeloom, home: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
 )
-def test_what_cannot_be_asked(citeloom: Citeloom, home: Path, command: tuple[str, ...], named: tuple[str, ...]) -> None:
+def test_impossible_searches_are_refused_in_one_line(
+    citeloom: Citeloom, home: Path, command: tuple[str, ...], named: tuple[str, ...]
+) -> None:
     done = citeloom("--home", home, *command)
     assert done.code == 2 and done.out == ""
     assert len(done.errors) == 1 and all(part in done.errors[0] for part in named), done.err
 
 
-def test_searching_needs_a_library(citeloom: Citeloom, tmp_path: Path) -> None:
+def test_searching_requires_a_library(citeloom: Citeloom, tmp_path: Path) -> None:
     for command in ("search", "find"):
         done = citeloom("--home", tmp_path / "none", command, "x")
         assert done.code == 2 and "holds no library" in done.errors[0]
@@ -178,7 +182,7 @@ def test_doctor_repairs_a_broken_index(citeloom: Citeloom, home: Path) -> None:
     assert citeloom("--home", home, "search", "temperature").code == 0
 
 
-def test_vectors_that_cannot_be_read_are_reported_and_repaired(citeloom: Citeloom, home: Path) -> None:
+def test_unreadable_vectors_are_reported_and_repaired(citeloom: Citeloom, home: Path) -> None:
     before = citeloom("--home", home, "search", "temperature scaling", "--json").json
     (home / "chroma" / "chroma.sqlite3").write_bytes(b"no database any more " * 500)
     assert citeloom("--home", home, "search", "temperature scaling", "--json").json == before  # from the catalog

@@ -22,7 +22,7 @@ def settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "config" / "citeloom" / "citeloom.toml"
 
 
-def test_a_model_that_answers_is_written_beside_what_is_there(citeloom: Citeloom, settings_file: Path) -> None:
+def test_a_model_that_answers_is_added_to_the_existing_settings(citeloom: Citeloom, settings_file: Path) -> None:
     settings_file.parent.mkdir(parents=True)
     settings_file.write_text('# mine\nchat_model = "old"\nmax_calls = 7\n\n[prices."x"]\ninput = 1\noutput = 2\n')
     with FakeOpenAI() as server:
@@ -35,17 +35,17 @@ def test_a_model_that_answers_is_written_beside_what_is_there(citeloom: Citeloom
 
 
 @pytest.mark.parametrize("url", ["http://localhost:9/v1"])
-def test_a_model_that_does_not_answer_is_not_written(citeloom: Citeloom, settings_file: Path, url: str) -> None:
+def test_a_model_that_does_not_answer_is_not_saved(citeloom: Citeloom, settings_file: Path, url: str) -> None:
     done = citeloom("setup", "--yes", "--base-url", url, "--model", "any")
     assert done.code == 2 and "did not answer" in done.errors[0] and not settings_file.exists()
 
 
-def test_without_a_terminal_it_asks_for_yes(citeloom: Citeloom, settings_file: Path) -> None:
+def test_without_a_terminal_setup_requires_yes(citeloom: Citeloom, settings_file: Path) -> None:
     done = citeloom("setup")
     assert done.code == 2 and "--yes" in done.errors[0] and not settings_file.exists()
 
 
-def test_servers_are_found_where_they_usually_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_are_found_at_their_usual_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with FakeOpenAI() as server:
         port = int(server.base_url.split(":")[2].split("/")[0])
@@ -56,7 +56,7 @@ def test_servers_are_found_where_they_usually_are(monkeypatch: pytest.MonkeyPatc
 
 
 class Lying(BaseHTTPRequestHandler):
-    """Sends what its server holds, whatever is asked, without the form of HTTP."""
+    """Sends its server's bytes to every request, without valid HTTP."""
 
     def handle(self) -> None:
         self.request.recv(65536)
@@ -73,7 +73,7 @@ class Lying(BaseHTTPRequestHandler):
     ],
     ids=["no HTTP", "cut short", "nested", "no names"],
 )
-def test_a_server_that_lies_is_named_in_one_line(citeloom: Citeloom, settings_file: Path, said: bytes) -> None:
+def test_a_server_that_lies_is_reported_in_one_line(citeloom: Citeloom, settings_file: Path, said: bytes) -> None:
     with HTTPServer(("127.0.0.1", 0), Lying) as server:
         server.said = said  # type: ignore[attr-defined]
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -99,7 +99,7 @@ def test_no_key_is_printed_or_written(
     assert "sk-very-secret" not in done.out + done.err and not settings_file.exists()
 
 
-def test_only_its_owner_reads_the_file(citeloom: Citeloom, settings_file: Path) -> None:
+def test_only_the_owner_can_read_the_settings_file(citeloom: Citeloom, settings_file: Path) -> None:
     with FakeOpenAI() as server:
         assert citeloom("setup", "--yes", "--base-url", server.base_url, "--model", "any").code == 0
         settings_file.chmod(0o640)

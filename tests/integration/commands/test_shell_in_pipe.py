@@ -1,4 +1,4 @@
-"""`chat` without a terminal: a line each, plain text out, the code of what failed."""
+"""`chat` without a terminal: one line at a time, plain output, and the exit code of a failure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def piped(lines: str, home: Path, cwd: Path) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_lines_of_a_pipe_are_carried_out_one_after_the_other(home: Path, tmp_path: Path) -> None:
+def test_piped_lines_are_executed_one_after_another(home: Path, tmp_path: Path) -> None:
     done = piped("list\n\nsummary 3\nopen 3\n", home, tmp_path)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout + done.stderr
@@ -32,7 +32,7 @@ def test_lines_of_a_pipe_are_carried_out_one_after_the_other(home: Path, tmp_pat
     assert not (home / "chat_history").exists()
 
 
-def test_a_failing_line_is_reported_and_the_others_are_carried_out(home: Path, tmp_path: Path) -> None:
+def test_a_failing_line_is_reported_and_the_others_are_executed(home: Path, tmp_path: Path) -> None:
     done = piped("summary 1\nlst\nlist\nquit\nlist\n", home, tmp_path)
     assert done.returncode == 2
     assert "no list that 1 could refer to" in done.stderr
@@ -40,7 +40,7 @@ def test_a_failing_line_is_reported_and_the_others_are_carried_out(home: Path, t
     assert done.stdout.count("3 papers") == 1
 
 
-def test_an_empty_library_makes_nothing(tmp_path: Path) -> None:
+def test_an_empty_library_creates_nothing(tmp_path: Path) -> None:
     done = piped("list\n", tmp_path / "none", tmp_path)
     assert done.returncode == 2
     assert "The library is empty." in done.stderr

@@ -39,7 +39,7 @@ def test_after_an_unanswered_follow_up_the_last_answer_can_be_opened_saved_and_i
     assert "\nFile: " in done.out
     assert QUESTION in (tmp_path / "answer.md").read_text(encoding="utf-8")
     assert done.code == 0, done.err
-    # The feedback is about the last answer and not about the question that had none.
+    # The feedback concerns the last answer, not the unanswered question.
     assert done.out.count(f"# {QUESTION}") == 2, done.out
     thread = re.search(r"chat --thread (chat-\w+)", done.err)
     assert thread is not None
@@ -60,7 +60,7 @@ def test_a_section_lists_its_papers_with_keys(chat: Chat, exp: Path) -> None:
     assert any(f"**[1]** {key} - " in references for key in THREE), references
 
 
-def test_a_line_of_words_that_no_paper_has_is_answered_with_a_hint(chat: Chat) -> None:
+def test_a_line_of_words_found_in_no_paper_gets_a_hint(chat: Chat) -> None:
     lines = ["foo bar", "asdf qwerty", "calibraton temperature"]
     done = chat(*lines)
     assert done.code == 2
@@ -70,7 +70,7 @@ def test_a_line_of_words_that_no_paper_has_is_answered_with_a_hint(chat: Chat) -
 
 
 @pytest.mark.long
-def test_what_can_be_a_question_is_asked(chat: Chat) -> None:
+def test_a_line_that_may_be_a_question_is_asked(chat: Chat) -> None:
     done = chat(
         "temperature scaling",
         "Varga calibration",
@@ -95,7 +95,7 @@ def test_find_gives_the_same_papers_in_the_shell_and_on_the_command_line(
     assert numbered == [paper["key"] for paper in found]
 
 
-def test_thanks_are_answered_and_keep_the_last_answer(chat: Chat) -> None:
+def test_a_thank_you_gets_a_reply_and_keeps_the_last_answer(chat: Chat) -> None:
     done = chat("research How many seeds?", "Thank you!", "Thanks", "ok", "Thanks a lot, that helps!", "summary 1")
     assert done.code == 0, done.err
     assert "neither a command" not in done.err and "Unknown command" not in done.err

@@ -1,4 +1,4 @@
-"""`chat` as a person uses it, on a terminal: lists and their numbers, files, what goes wrong, Ctrl-C."""
+"""`chat` as a person uses it, on a terminal: lists and their numbers, files, errors, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.shell_on_terminal import PROMPT, shell
 pytest.importorskip("pexpect", reason="terminals of this system cannot be driven")
 
 
-def test_numbers_stand_for_the_papers_of_the_last_list(home: Path, tmp_path: Path) -> None:
+def test_numbers_refer_to_the_papers_of_the_last_list(home: Path, tmp_path: Path) -> None:
     with shell("--home", home, cwd=tmp_path) as person:
         person.sees("3 papers", PROMPT)
         listed = person.type("list", "obrien2019seeds", "okafor2022ensembles", "varga2021calibration", "Next steps")
@@ -31,7 +31,7 @@ def test_numbers_stand_for_the_papers_of_the_last_list(home: Path, tmp_path: Pat
 
 
 @pytest.mark.long
-def test_results_are_saved_under_the_question_and_never_over_a_file(home: Path, tmp_path: Path) -> None:
+def test_results_are_saved_under_the_question_without_overwriting_a_file(home: Path, tmp_path: Path) -> None:
     with shell("--home", home, cwd=tmp_path) as person:
         person.sees(PROMPT)
         person.type("save", "There is nothing to save.")
@@ -52,7 +52,7 @@ def test_results_are_saved_under_the_question_and_never_over_a_file(home: Path, 
 
 @pytest.mark.long
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="the opener of this system cannot be replaced on PATH")
-def test_open_gives_the_file_to_the_systems_opener_or_says_where_it_lies(home: Path, tmp_path: Path) -> None:
+def test_open_uses_the_systems_opener_or_shows_the_path(home: Path, tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     opener = programs / "xdg-open"
@@ -72,7 +72,7 @@ def test_open_gives_the_file_to_the_systems_opener_or_says_where_it_lies(home: P
         person.type("open varga2021calibration", "File: ", "varga2021calibration.md")
 
 
-def test_unknown_commands_get_a_near_one(home: Path, tmp_path: Path) -> None:
+def test_an_unknown_command_suggests_a_similar_one(home: Path, tmp_path: Path) -> None:
     with shell("--home", home, cwd=tmp_path) as person:
         person.sees(PROMPT)
         person.type("fnd calibration", "Did you mean 'find calibration'?")
@@ -82,9 +82,7 @@ def test_unknown_commands_get_a_near_one(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_an_empty_library_is_reported_at_once_and_the_shell_works_when_papers_are_added(
-    home: Path, tmp_path: Path
-) -> None:
+def test_an_empty_library_is_reported_at_once_and_works_when_papers_are_added(home: Path, tmp_path: Path) -> None:
     empty = tmp_path / "later"
     with shell("--home", empty, cwd=tmp_path) as person:
         person.sees(f"The library is empty. Index your papers first: python {CLI} ingest PAPERS --bib FILE.", PROMPT)

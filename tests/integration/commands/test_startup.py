@@ -1,4 +1,4 @@
-"""The command line is there at once: help loads nothing that only a command needs."""
+"""The command line starts quickly: help loads nothing that only a command needs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_list_loads_no_graph_and_no_model(command: list[str], home: Path) -> N
 
 
 @pytest.mark.parametrize("command", [["search", "seeds"], ["papers", "show", "obrien2019seeds"]], ids=" ".join)
-def test_what_only_reads_does_not_load_chroma(command: list[str], home: Path) -> None:
+def test_a_command_that_only_reads_does_not_load_chroma(command: list[str], home: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LISTS, json.dumps(["--home", str(home), *command])],
         cwd=ROOT,
@@ -84,7 +84,7 @@ def test_what_only_reads_does_not_load_chroma(command: list[str], home: Path) ->
     assert {"langgraph", "openai", "chromadb"}.intersection(loaded) == set()
 
 
-def test_a_search_loads_no_schema_of_a_tool_and_no_experiment(home: Path) -> None:
+def test_a_search_does_not_load_tool_schemas_or_the_experiment(home: Path) -> None:
     elsewhere = {"citeloom.tools.tool_schemas", "citeloom.experiment"}
     assert elsewhere.intersection(loaded_by(home, "search", "seeds")) == set()
 
@@ -102,20 +102,20 @@ def loaded_by(home: Path, *command: str) -> set[str]:
     return set(loaded)
 
 
-def test_a_list_of_papers_loads_no_reader_of_texts_and_no_service(home: Path) -> None:
+def test_listing_papers_loads_no_text_parser_and_no_service(home: Path) -> None:
     assert {"yaml", "markdown_it", "citeloom.metadata.services"}.intersection(
         loaded_by(home, "papers", "list")
     ) == set()
 
 
-def test_a_question_without_a_chat_model_loads_no_role_that_needs_one(home: Path) -> None:
+def test_a_question_without_a_chat_model_loads_no_chat_role(home: Path) -> None:
     loaded = loaded_by(home, "research", "How many seeds does an ensemble need?")
     elsewhere = {"citeloom.roles.chat.chat_roles", "citeloom.ingestion.doctor", "jinja2"}
     assert elsewhere.intersection(loaded) == set()
 
 
 @pytest.mark.parametrize("before", [[], ["--home", "papers"], ["--home=papers"]], ids=str)
-def test_only_the_given_command_is_made(before: list[str]) -> None:
+def test_only_the_given_command_is_built(before: list[str]) -> None:
     script = f"""
 import json
 from citeloom.cli import command_line
@@ -127,7 +127,7 @@ print(json.dumps([[made.name for made in part.registered_commands], [made.name f
 
 
 @pytest.mark.parametrize("given", [["serch", "x"], ["--help", "search"], ["--home", "search"], []], ids=str)
-def test_help_and_misspelt_commands_know_all_commands(given: list[str]) -> None:
+def test_help_and_misspelt_commands_know_every_command(given: list[str]) -> None:
     script = f"""
 from citeloom.cli import command_line
 print(len(command_line({given!r}).registered_commands), len(command_line({given!r}).registered_groups))

@@ -1,4 +1,4 @@
-"""What fails is marked in every format, or with --strict left out of all of them and listed."""
+"""Failing sentences are marked in every format, or with --strict left out of all and listed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def read(out: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("style", ["key", "pandoc", "latex", "numeric", "key-page"])
-def test_marks_are_seen_in_every_format(discussion: Any, server: FakeOpenAI, style: str) -> None:
+def test_marks_are_visible_in_every_format(discussion: Any, server: FakeOpenAI, style: str) -> None:
     server.behaviour = JudgingModel(WRITTEN)
     done, files = discussion("--cite-style", style)
     for name, text in files.items():
@@ -70,7 +70,9 @@ def test_marks_are_seen_in_every_format(discussion: Any, server: FakeOpenAI, sty
         assert line.count("Note:") == 1 and mark not in line
 
 
-def test_strict_leaves_the_same_out_of_every_format_and_lists_it(discussion: Any, server: FakeOpenAI) -> None:
+def test_strict_leaves_out_the_same_sentences_in_every_format_and_lists_them(
+    discussion: Any, server: FakeOpenAI
+) -> None:
     server.behaviour = JudgingModel(WRITTEN)
     discussion()
     calls = server.calls()
@@ -94,7 +96,7 @@ def test_strict_leaves_the_same_out_of_every_format_and_lists_it(discussion: Any
     assert again.json["left_out"] == [] and all(MARKS[0] in text for text in back.values())
 
 
-def test_strict_is_a_setting_too_and_resume_takes_it(
+def test_strict_is_also_a_setting_and_resume_respects_it(
     citeloom: Citeloom, discussion: Any, server: FakeOpenAI, home: Path, tmp_path: Path, settings: dict[str, str]
 ) -> None:
     server.behaviour = JudgingModel(WRITTEN)
@@ -109,7 +111,7 @@ def test_strict_is_a_setting_too_and_resume_takes_it(
         assert len(given.json["left_out"]) == left_out, given.err
 
 
-def test_when_nothing_is_left_it_says_so(discussion: Any, server: FakeOpenAI) -> None:
+def test_a_text_left_empty_by_strict_says_so(discussion: Any, server: FakeOpenAI) -> None:
     server.behaviour = JudgingModel(f"{FALSE} {REVERSED}")
     done, files = discussion("--strict", code=4)
     assert "Nothing is left of the discussion" in done.err and "Write without --strict" in done.err
@@ -132,7 +134,7 @@ class WritingSix(JudgingModel):
 
 
 @pytest.mark.long
-def test_a_strict_paper_keeps_its_other_sentences_and_says_whose_were_left_out(
+def test_a_strict_paper_keeps_its_other_sentences_and_names_those_left_out(
     citeloom: Citeloom, server: FakeOpenAI, home: Path, exp: Path, tmp_path: Path, settings: dict[str, str]
 ) -> None:
     server.behaviour = WritingSix()
@@ -153,7 +155,7 @@ def test_a_strict_paper_keeps_its_other_sentences_and_says_whose_were_left_out(
 
 
 @pytest.mark.long
-def test_a_run_that_stopped_in_the_repair_gives_the_same(
+def test_a_run_interrupted_in_the_repair_gives_the_same_text(
     citeloom: Citeloom, discussion: Any, server: FakeOpenAI, settings: dict[str, str], tmp_path: Path
 ) -> None:
     settings["MAX_REPAIRS"] = "2"
@@ -170,7 +172,7 @@ def test_a_run_that_stopped_in_the_repair_gives_the_same(
     assert json.dumps([done.json[name] for name in same]) == json.dumps([whole.json[name] for name in same])
 
 
-def test_strict_holds_for_the_one_call_that_asks_for_it(home: Path, exp: Path, server: FakeOpenAI) -> None:
+def test_strict_applies_only_to_the_call_that_asks_for_it(home: Path, exp: Path, server: FakeOpenAI) -> None:
     server.behaviour = JudgingModel(WRITTEN)
     settings = Settings(
         chat_model="fake", chat_base_url=server.base_url, score_threshold=0, max_repairs=0, max_search_iterations=0

@@ -1,4 +1,4 @@
-"""sync-tex: sections in a LaTeX project, of which nothing but our regions is ever touched."""
+"""sync-tex: sections in a LaTeX project, where only Citeloom's regions are ever changed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_clone_gets_the_section_and_nothing_else_changes(
     assert again.code == 0 and "unchanged" in again.out and contents(folder) == before
 
 
-def test_an_edited_region_is_shown_and_its_text_taken_or_overwritten_on_request(
+def test_an_edited_region_is_shown_and_accepted_or_overwritten_on_request(
     citeloom: Citeloom, home: Path, run: str, tmp_path: Path
 ) -> None:
     folder = _project(tmp_path / "clone")
@@ -106,7 +106,7 @@ def test_an_edited_region_is_shown_and_its_text_taken_or_overwritten_on_request(
     assert "Mine, \\emph{really}." in (other / "main.tex").read_text("utf-8")
 
 
-def test_entries_of_theirs_are_never_changed_and_a_key_in_use_is_renamed(
+def test_the_projects_own_entries_never_change_and_a_key_in_use_is_renamed(
     citeloom: Citeloom, home: Path, run: str, tmp_path: Path
 ) -> None:
     sample = _project(tmp_path / "sample")
@@ -126,7 +126,7 @@ def test_entries_of_theirs_are_never_changed_and_a_key_in_use_is_renamed(
     assert f"{first} is another work" in done.err and f"{second} differs from the entry in the library" in done.err
 
 
-def test_a_new_section_gets_a_file_of_its_own(citeloom: Citeloom, home: Path, run: str, tmp_path: Path) -> None:
+def test_a_new_section_gets_its_own_file(citeloom: Citeloom, home: Path, run: str, tmp_path: Path) -> None:
     plain = r"\documentclass{article}\begin{document}\input{parts/discussion}\end{document}"
     folder = _project(tmp_path / "awaited", plain.encode())
     assert citeloom("sync-tex", folder, "--run", run, "--home", home).code == 0
@@ -139,7 +139,7 @@ def test_a_new_section_gets_a_file_of_its_own(citeloom: Citeloom, home: Path, ru
     assert (other / "sections" / "discussion.tex").read_text("utf-8") == "Mine."
 
 
-def test_what_cannot_be_written_is_one_line_and_touches_nothing(
+def test_a_region_that_cannot_be_written_is_reported_in_one_line_and_changes_nothing(
     citeloom: Citeloom, home: Path, run: str, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside.tex"
@@ -166,7 +166,7 @@ def test_what_cannot_be_written_is_one_line_and_touches_nothing(
     assert done.code == 4 and "There is no run 'discussion-none'" in done.err
 
 
-def test_two_at_once_write_one_region(home: Path, run: str, tmp_path: Path) -> None:
+def test_two_concurrent_syncs_write_one_region(home: Path, run: str, tmp_path: Path) -> None:
     folder = _project(tmp_path / "clone")
 
     async def both() -> None:
@@ -179,9 +179,7 @@ def test_two_at_once_write_one_region(home: Path, run: str, tmp_path: Path) -> N
     assert not [path for path in folder.iterdir() if path.suffix == ".tmp"]
 
 
-def test_what_is_edited_after_its_text_was_taken_is_in_the_text(
-    citeloom: Citeloom, home: Path, run: str, tmp_path: Path
-) -> None:
+def test_edits_made_after_a_sync_are_in_the_next_text(citeloom: Citeloom, home: Path, run: str, tmp_path: Path) -> None:
     folder = _project(tmp_path / "clone")
     citeloom("sync-tex", folder, "--run", run, "--home", home)
     file = folder / "main.tex"
@@ -197,19 +195,19 @@ def test_what_is_edited_after_its_text_was_taken_is_in_the_text(
     assert citeloom("sync-tex", folder, "--home", home, "--theirs").code == 0
     with open_library(home) as library:
         (taken,) = load_editable(library.home, run).sections
-        text = taken.edited(taken.edits).text
+        text = taken.apply(taken.edits).text
         assert text.endswith("\n\nAn addition of mine alone.") and "A plot" not in text
         assert taken.current(1) == before.sentences[1].text
         assert [item["text"] for item in propose_from_edits(library.home)] == [f"zebras, not {term}"]
         keep_edit(library.home, run, 1, "Said otherwise since.")
         (since,) = load_editable(library.home, run).sections
-        edited = since.edited(since.edits)
+        edited = since.apply(since.edits)
         assert "An addition of mine alone." in edited.text and before.sentences[1].text not in edited.text
         assert edited.text[slice(*edited.spans[1])] == since.current(1)
         assert since.current(1).startswith("Said otherwise since") and len(edited.spans) == 3
 
 
-def test_commands_of_the_project_are_read_and_a_merge_that_git_left_is_refused(
+def test_macros_of_the_project_are_read_and_an_unfinished_merge_is_refused(
     citeloom: Citeloom, home: Path, run: str, tmp_path: Path
 ) -> None:
     main = MAIN.replace(r"\begin{document}", "\\input{macros}\n\\begin{document}")
@@ -234,5 +232,5 @@ def test_commands_of_the_project_are_read_and_a_merge_that_git_left_is_refused(
     assert "not evidence of the run, kept as text: @mine2020." in done.err
     with open_library(home) as library:
         (taken,) = load_editable(library.home, run).sections
-        text = taken.edited(taken.edits).text
+        text = taken.apply(taken.edits).text
     assert re.search(r"Here Loomnet was clearly better, as [^\[]+ (?:\[E\d+\])+ say \[@mine2020\]\.", text)

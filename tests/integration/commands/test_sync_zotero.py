@@ -31,7 +31,9 @@ def api(zotero: MadeZotero) -> Iterator[ZoteroServer]:
         yield running
 
 
-def test_what_a_first_sync_a_second_and_a_deletion_print(citeloom: Citeloom, home: Path, zotero: MadeZotero) -> None:
+def test_first_sync_second_sync_and_deletion_print_their_counts(
+    citeloom: Citeloom, home: Path, zotero: MadeZotero
+) -> None:
     first = citeloom("sync", "zotero", "--home", home, ZOTERO=str(zotero.folder))
     lines = first.out.splitlines()
     assert first.code == 0 and lines[0] == "1 paper without a readable file: only the abstract is indexed."
@@ -51,7 +53,7 @@ def test_what_a_first_sync_a_second_and_a_deletion_print(citeloom: Citeloom, hom
     assert len(citeloom("papers", "list", "--home", home, "--json").json) == 4  # three of the user's, and the abstract
 
 
-def test_a_note_of_zotero_is_found_and_the_paper_links_back(citeloom: Citeloom, home: Path, zotero: MadeZotero) -> None:
+def test_a_zotero_note_is_found_and_the_paper_links_back(citeloom: Citeloom, home: Path, zotero: MadeZotero) -> None:
     citeloom("sync", "zotero", "--home", home, ZOTERO=str(zotero.folder))
     found = citeloom("find", "compare with dobby looms", "--home", home, "--json").json
     assert found["papers"][0]["key"] == "lovelace2020looms"
@@ -72,7 +74,7 @@ def test_the_evidence_report_links_back(citeloom: Citeloom, tmp_path: Path, zote
     assert 'href="zotero://select/library/items/AAAA1111"' in report.read_text(encoding="utf-8")
 
 
-def test_refused_items_have_exit_code_4(citeloom: Citeloom, home: Path, zotero: MadeZotero) -> None:
+def test_refused_items_exit_with_code_4(citeloom: Citeloom, home: Path, zotero: MadeZotero) -> None:
     (zotero.folder / "storage" / "FILE1111" / "looms.md").unlink()
     done = citeloom("sync", "zotero", "--home", home, "--json", ZOTERO=str(zotero.folder))
     assert done.code == 4 and "its file is missing" in done.json["refused"][0]["reason"]
@@ -94,7 +96,7 @@ def test_wrong_options_change_nothing(
     assert done.code == 2 and done.errors[0].startswith(said)
 
 
-def test_a_zotero_that_does_not_allow_its_api(citeloom: Citeloom, home: Path, api: ZoteroServer) -> None:
+def test_a_zotero_whose_api_is_switched_off_is_explained(citeloom: Citeloom, home: Path, api: ZoteroServer) -> None:
     api.faults = [ApiFault(403, b"Local API is not enabled")]
     done = citeloom("sync", "zotero", "--home", home, ZOTERO=api.url)
     assert (
@@ -102,7 +104,7 @@ def test_a_zotero_that_does_not_allow_its_api(citeloom: Citeloom, home: Path, ap
     )
 
 
-def test_a_sync_that_is_killed_is_completed_by_the_next(citeloom: Citeloom, tmp_path: Path, zotero: MadeZotero) -> None:
+def test_a_killed_sync_is_completed_by_the_next(citeloom: Citeloom, tmp_path: Path, zotero: MadeZotero) -> None:
     filled(zotero, 60)
     home, settings = tmp_path / "new", {"ZOTERO": str(zotero.folder)}
     process = start("sync", "zotero", "--home", home, cwd=tmp_path, settings=settings)
@@ -117,7 +119,7 @@ def test_a_sync_that_is_killed_is_completed_by_the_next(citeloom: Citeloom, tmp_
     assert len(citeloom("sync", "zotero", "--home", home, "--json", **settings).json["removed"]) == 1
 
 
-def test_ctrl_c_ends_watching_well(tmp_path: Path, zotero: MadeZotero) -> None:
+def test_ctrl_c_stops_watching_cleanly(tmp_path: Path, zotero: MadeZotero) -> None:
     settings = {"ZOTERO": str(zotero.folder), "ZOTERO_SECONDS": "3600"}
     process = start("sync", "zotero", "--watch", "--home", tmp_path / "new", cwd=tmp_path, settings=settings)
     assert process.stdout is not None

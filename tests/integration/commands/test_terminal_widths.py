@@ -82,7 +82,7 @@ def test_keys_stay_whole_and_prose_wraps_between_words(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_terminal_of_this_width_shows_whole_keys(width: int, used_home: Path) -> None:
+def test_a_terminal_of_any_width_shows_whole_keys(width: int, used_home: Path) -> None:
     run = [sys.executable, str(CLI), "papers", "list", "--home", str(used_home)]
     child = pexpect.spawn(
         run[0], run[1:], env={**environment({}), "TERM": "dumb"}, dimensions=(60, width), encoding="utf-8", timeout=120

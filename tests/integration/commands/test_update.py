@@ -1,4 +1,4 @@
-"""update: sentences, answers and tables that a changed library concerns, and what becomes of them."""
+"""update: sentences, answers and tables affected by a changed library, and how they are updated."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _add(citeloom: Citeloom, home: Path, tmp_path: Path, verb: str = "calm", nam
     assert citeloom("ingest", file, "--home", home).code == 0
 
 
-def test_a_new_paper_is_named_judged_once_and_accepted(
+def test_a_new_paper_is_reported_judged_once_and_accepted(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, server: FakeOpenAI, model: dict[str, str]
 ) -> None:
     run = _write(citeloom, home, exp, tmp_path / "out", **model)["thread_id"]
@@ -90,14 +90,14 @@ def test_a_new_paper_is_named_judged_once_and_accepted(
 
 
 @pytest.mark.parametrize("with_model", [True, False])
-def test_what_denies_a_sentence_is_named_and_can_be_put_behind_it(
+def test_a_contradicting_paper_is_reported_and_can_be_cited_after_the_sentence(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, model: dict[str, str], with_model: bool
 ) -> None:
     _write(citeloom, home, exp, tmp_path / "out", **model)
     _add(citeloom, home, tmp_path, "did not calm")
     settings = model if with_model else {}
     item = citeloom("update", "--home", home, "--json", **settings).json["items"][0]
-    # The model of the test says "supported" of everything without "never", so only the words decide.
+    # The test's model calls everything without "never" supported, so only the words decide.
     assert item["reason"] == ("better evidence" if with_model else "opposite evidence")
     if not with_model:
         assert item["judged"] is False and "boats2026 denies it" in item["detail"]
@@ -106,7 +106,7 @@ def test_what_denies_a_sentence_is_named_and_can_be_put_behind_it(
         assert f"Accepted {item['id']}:" in done.out and "0 items" in citeloom("update", "--home", home).err
 
 
-def test_edited_removed_and_retracted_papers_are_named_and_replaced(
+def test_edited_removed_and_retracted_papers_are_reported_and_replaced(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:
     record = _write(citeloom, home, exp, tmp_path / "out")
@@ -165,7 +165,7 @@ def _on_terminal(home: Path, settings: dict[str, str], *arguments: str) -> Itera
         child.close(force=True)
 
 
-def test_on_a_terminal_it_asks_what_to_accept(
+def test_on_a_terminal_the_command_asks_what_to_accept(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, model: dict[str, str]
 ) -> None:
     _write(citeloom, home, exp, tmp_path / "out", **model)
@@ -184,7 +184,7 @@ def test_on_a_terminal_it_asks_what_to_accept(
     assert citeloom("update", "--home", home, "--json", **model).json["items"] == []
 
 
-def test_watching_compares_again_when_the_library_changes_and_ctrl_c_ends_it(
+def test_watching_compares_again_when_the_library_changes_and_ctrl_c_stops_it(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, model: dict[str, str]
 ) -> None:
     _write(citeloom, home, exp, tmp_path / "out", **model)
@@ -198,7 +198,7 @@ def test_watching_compares_again_when_the_library_changes_and_ctrl_c_ends_it(
     assert child.exitstatus == 0
 
 
-def test_a_killed_comparison_goes_on_without_paying_twice(
+def test_a_killed_comparison_continues_without_paying_twice(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, server: FakeOpenAI, model: dict[str, str]
 ) -> None:
     writer: Any = server.behaviour
@@ -220,7 +220,7 @@ def test_a_killed_comparison_goes_on_without_paying_twice(
     assert citeloom("update", "--home", home, "--json", **model).json["items"] == found["items"]
 
 
-def test_a_limit_leaves_sentences_unjudged_and_a_higher_one_goes_on(
+def test_a_limit_leaves_sentences_unjudged_and_a_higher_one_continues(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, model: dict[str, str]
 ) -> None:
     _write(citeloom, home, exp, tmp_path / "out", **model)
@@ -231,7 +231,7 @@ def test_a_limit_leaves_sentences_unjudged_and_a_higher_one_goes_on(
     assert done.code == 0 and [item["judged"] for item in done.json["items"]] == [True]
 
 
-def test_tables_and_answers_are_compared_and_asked_again(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
+def test_tables_are_compared_and_questions_asked_again(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
     question = "How many seeds does an ensemble need?"
     assert citeloom("research", question, "--home", home).code == 0
     table = citeloom("table", "Studies of ensembles", "--columns", "n", "--home", home, "--json").json

@@ -1,4 +1,4 @@
-"""What a run may spend, what it spent, what was reused, and what is kept of it."""
+"""A run's budget, its spending, reused answers, and what is kept of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def test_a_budget_pauses_the_run_and_the_suggested_command_resumes_it(
     assert done.json["usage"]["llm_calls"] == server.calls() <= int(again[-1])
 
 
-def test_tokens_and_cost_are_held_too(citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI) -> None:
+def test_limits_on_tokens_and_cost_are_respected_too(
+    citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
+) -> None:
     command = ("discussion", "--exp", exp, "--home", home)
     paused = citeloom(*command, "--max-tokens", "20000", **chat(server))
     assert paused.code == 3 and "--max-tokens" in paused.err
@@ -51,7 +53,7 @@ def test_tokens_and_cost_are_held_too(citeloom: Citeloom, home: Path, exp: Path,
     assert spent["input_tokens"] * 2 / 1e6 + spent["output_tokens"] * 8 / 1e6 == pytest.approx(spent["cost"])
 
 
-def test_a_cost_without_prices_is_refused_before_any_call(
+def test_a_cost_limit_without_prices_is_refused_before_any_call(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
 ) -> None:
     done = citeloom("discussion", "--exp", exp, "--home", home, "--max-cost", "1", **chat(server))
@@ -65,16 +67,14 @@ def test_a_cost_without_prices_is_refused_before_any_call(
     ['{"fake": 2}', '{"fake": {"input": -1}}', '{"fake": {"in": 1}}', "2", "fake=2"],
     ids=["bare", "below", "name", "number", "not JSON"],
 )
-def test_prices_that_are_none_are_refused(citeloom: Citeloom, home: Path, prices: str) -> None:
+def test_invalid_prices_are_refused(citeloom: Citeloom, home: Path, prices: str) -> None:
     done = citeloom("usage", "--home", home, PRICES=prices)
     assert done.code == 2
     assert "PRICES" in done.errors[0].upper() and "citeloom.toml" not in done.errors[0]
 
 
 @pytest.mark.long
-def test_the_budget_of_a_paper_is_that_of_all_its_sections(
-    citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
-) -> None:
+def test_a_papers_budget_covers_all_its_sections(citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI) -> None:
     paused = citeloom("paper", "--exp", exp, "--home", home, "--max-calls", "40", **chat(server))
     assert paused.code == 3, paused.err
     assert server.calls() == 40
@@ -82,7 +82,7 @@ def test_the_budget_of_a_paper_is_that_of_all_its_sections(
     assert usage["total"]["llm_calls"] == 40
 
 
-def test_usage_tells_calls_made_from_answers_reused(
+def test_usage_separates_calls_made_from_answers_reused(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
 ) -> None:
     section = ("discussion", "--exp", exp, "--home", home)
@@ -103,7 +103,7 @@ def test_usage_tells_calls_made_from_answers_reused(
     assert [record["result"]["usage"]["llm_calls"] for record in records] == [first["llm_calls"], later["llm_calls"]]
 
 
-def test_a_query_typed_otherwise_reads_no_passage_again(
+def test_a_query_typed_differently_reads_no_passage_again(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
 ) -> None:
     settings = chat(server, MAX_SEARCH_ITERATIONS="0", RETRIEVAL_MODE="bm25")
@@ -150,7 +150,7 @@ def test_pruning_keeps_answers_of_paused_runs_and_the_cost_of_runs(
     assert done.json["usage"]["llm_calls"] == server.calls() - finished
 
 
-def test_only_rejected_answers_are_pruned_when_asked_for_those(citeloom: Citeloom, home: Path) -> None:
+def test_pruning_can_be_limited_to_rejected_answers(citeloom: Citeloom, home: Path) -> None:
     citeloom("journal", "stats", "--home", home)
     with closing(sqlite3.connect(home / "journal.sqlite")) as db, db:
         db.executemany(
@@ -173,7 +173,7 @@ def test_an_empty_journal_says_that_it_is_empty(citeloom: Citeloom, home: Path) 
     assert stats.code == 0 and "empty" in stats.out and "0 answers" not in stats.out
 
 
-def test_usage_does_not_say_that_nothing_was_embedded_where_the_bundled_model_did(
+def test_usage_does_not_claim_that_nothing_was_embedded_if_the_bundled_model_did_it(
     citeloom: Citeloom, home: Path
 ) -> None:
     assert "remotely" in citeloom("usage", "--home", home).out

@@ -1,4 +1,4 @@
-"""verify: what was changed in a result, or in the library that it was made from, is named by its field."""
+"""verify: a change in a result, or in its library, is reported with its field."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def written(discussion: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(discussion, tmp_path))
 
 
-def test_each_citation_can_be_checked_without_the_library(citeloom: Citeloom, written: Path, home: Path) -> None:
+def test_each_citation_can_be_checked_from_the_file_alone(citeloom: Citeloom, written: Path, home: Path) -> None:
     record = json.loads(written.read_text("utf-8"))
     assert record["citations"]
     for citation in record["citations"]:
@@ -47,7 +47,7 @@ def test_each_citation_can_be_checked_without_the_library(citeloom: Citeloom, wr
     assert f"Not checked: {len(record['numbers']) - len(of_sources)} numbers of the experiment" in done.err
 
 
-def test_a_number_of_the_experiment_is_compared_with_the_experiment_of_the_run(
+def test_a_number_from_the_experiment_is_compared_with_the_runs_experiment(
     citeloom: Citeloom, home: Path, tmp_path: Path
 ) -> None:
     written = tmp_path / "out" / "discussion.json"
@@ -89,7 +89,7 @@ def _set(name: str, field: str, value: Any) -> Change:
         (_set("numbers", "text", "123456"), "numbers[0].text"),
     ],
 )
-def test_what_does_not_hold_is_named_by_file_and_field(
+def test_a_failed_check_is_reported_by_file_and_field(
     citeloom: Citeloom, written: Path, home: Path, change: Change, field: str
 ) -> None:
     record = json.loads(written.read_text("utf-8"))
@@ -101,7 +101,7 @@ def test_what_does_not_hold_is_named_by_file_and_field(
     assert field in {item["field"] for item in listed["mismatches"]}
 
 
-def test_a_paper_that_left_the_library_is_named(citeloom: Citeloom, written: Path, home: Path) -> None:
+def test_a_paper_that_left_the_library_is_reported(citeloom: Citeloom, written: Path, home: Path) -> None:
     key = json.loads(written.read_text("utf-8"))["citations"][0]["key"]
     assert citeloom("papers", "remove", key, "--home", home).code == 0
     done = citeloom("verify", written, "--home", home)
@@ -138,7 +138,9 @@ def test_an_older_file_is_checked_and_says_what_it_lacks(citeloom: Citeloom, wri
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", "{", '{"citations": 3}', '{"text": "x"}', "\udcff"])
-def test_what_is_no_result_is_wrong_input(citeloom: Citeloom, home: Path, tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_not_a_result_is_wrong_input(
+    citeloom: Citeloom, home: Path, tmp_path: Path, content: str
+) -> None:
     file = tmp_path / "other.json"
     file.write_bytes(content.encode("utf-8", errors="surrogateescape"))
     done = citeloom("verify", file, "--home", home)
@@ -147,7 +149,7 @@ def test_what_is_no_result_is_wrong_input(citeloom: Citeloom, home: Path, tmp_pa
 
 
 @pytest.mark.parametrize("command", [("verify",), ("export", "--format", "docx")])
-def test_a_file_that_citeloom_did_not_write_is_named_itself(
+def test_a_file_not_written_by_citeloom_is_reported(
     citeloom: Citeloom, home: Path, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     file = tmp_path / "README.md"
@@ -166,7 +168,7 @@ def exported(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def _edit(file: Path, old: str, new: str) -> bool:
-    """Replace words in a file, in a .docx or .odt in its document; whether they were there."""
+    """Replace words in a file, or in the document of a .docx or .odt; returns whether they were there."""
     if file.suffix == ".json":
         record = json.loads(file.read_text("utf-8"))
         before, record["text"] = record["text"], record["text"].replace(old, new)
@@ -227,7 +229,7 @@ def test_the_text_of_each_format_is_checked(
         shutil.copytree(exported, folder, dirs_exist_ok=True)
         if fields:
             file.write_bytes(source)
-        plain = [words.replace("&quot;", '"') for words in change]  # an attribute without an apostrophe stands in these
+        plain = [words.replace("&quot;", '"') for words in change]  # these contain an attribute without an apostrophe
         assert _edit(file, *change) or _edit(file, *plain), what
         done = citeloom("verify", file, "--home", home)
         assert done.code == 4, f"{what}: {done.err}"
@@ -242,7 +244,7 @@ def test_the_text_of_each_format_is_checked(
         ("43 to 66 per cent includes", "43 to 67 per cent include"),
     ],
 )
-def test_a_changed_number_is_wrong_in_words_too(
+def test_a_changed_number_is_noticed_in_words_too(
     citeloom: Citeloom, exported: Path, home: Path, tmp_path: Path, old: str, new: str
 ) -> None:
     file = shutil.copytree(exported, tmp_path / "files") / "discussion.md"
@@ -251,7 +253,7 @@ def test_a_changed_number_is_wrong_in_words_too(
     assert done.code == 4 and "differs from the run in its numbers" in done.out, done.out + done.err
 
 
-def test_an_untouched_file_holds_with_long_keys_and_addresses_in_the_references(
+def test_an_untouched_file_passes_with_long_keys_and_addresses_in_the_references(
     citeloom: Citeloom, tmp_path: Path
 ) -> None:
     papers, out, home = shutil.copytree(EXAMPLES / "library", tmp_path / "papers"), tmp_path / "out", tmp_path / "own"
@@ -275,7 +277,7 @@ def test_an_untouched_file_holds_with_long_keys_and_addresses_in_the_references(
 
 
 @pytest.mark.parametrize("style", ["ieee", "chicago-notes-bibliography"])
-def test_an_untouched_file_holds_with_numbers_and_with_footnotes(
+def test_an_untouched_file_passes_with_numbers_and_footnotes(
     citeloom: Citeloom, exported: Path, tmp_path: Path, style: str
 ) -> None:
     folder, home = shutil.copytree(exported, tmp_path / "files"), exported.parent / "home"
@@ -286,7 +288,7 @@ def test_an_untouched_file_holds_with_numbers_and_with_footnotes(
         assert done.code == 0 and "hold" in done.err, done.out + done.err
 
 
-def test_an_edited_sentence_may_cite_what_the_run_found(
+def test_an_edited_sentence_may_cite_evidence_found_by_the_run(
     citeloom: Citeloom, exported: Path, home: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(exported, tmp_path / "files")
@@ -298,7 +300,7 @@ def test_an_edited_sentence_may_cite_what_the_run_found(
     assert done.code == 0 and "1 edited sentence" in done.err, done.out
 
 
-def test_what_is_wrong_is_shown_in_whole_words_without_markup(
+def test_faults_are_shown_in_whole_words_without_markup(
     citeloom: Citeloom, exported: Path, home: Path, tmp_path: Path
 ) -> None:
     file = shutil.copytree(exported, tmp_path / "files") / "discussion.md"

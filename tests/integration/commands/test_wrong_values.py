@@ -60,8 +60,8 @@ READERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "journal.sqlite": (("usage",), ("journal", "stats"), ("research", "Asked", "MODEL")),
     "checkpoints.sqlite": (("runs", "show", "RUN"), ("runs", "resume", "PAUSED")),
 }
-# A text where a text belongs: another key is another row, and another fingerprint another run.
-# A higher version of the catalog is a newer one, and of an unreadable checkpoint the thread is named.
+# Text is valid in these columns: another key is another row, and another fingerprint another run.
+# A higher catalog version counts as newer, and an unreadable checkpoint is reported by its thread.
 LEGAL = (
     *("There is no conversation", "There is no run", "no paper", "was started with another library"),
     *("was made by another version of Citeloom", "tables checkpoints and writes, row thread_id="),
@@ -136,7 +136,7 @@ def restore(sound: bytes, home: Path, file: str) -> None:
 
 
 def flaw(done: Any, table: str, column: str) -> str:
-    """What is wrong with the end of a command; empty if it read on, or named the value."""
+    """What is wrong with how a command ended; empty if it ignored or reported the value."""
     if done.code in (0, 4) or (done.code == 1 and "Unexpected" not in done.err):  # `doctor`
         return ""
     if done.code == 2 and any(line in done.err for line in LEGAL):
@@ -151,7 +151,7 @@ def flaw(done: Any, table: str, column: str) -> str:
 @pytest.mark.parametrize(
     "values", [("bracket",), pytest.param(tuple(VALUES), marks=pytest.mark.long)], ids=["one", "all"]
 )
-def test_a_wrong_value_is_named(
+def test_a_wrong_value_is_reported(
     values: tuple[str, ...],
     file: str,
     full: Path,

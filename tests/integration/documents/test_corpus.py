@@ -1,4 +1,4 @@
-"""The 57 real papers: how they are cut, and what is kept out of search."""
+"""The 57 real papers: how they are split, and what is excluded from search."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_span_of_every_paper_is_exact(parsed: dict[str, ParsedPaper]) -> N
             assert spans and all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
 
 
-def test_code_comments_are_no_headings(parsed: dict[str, ParsedPaper]) -> None:
+def test_code_comments_are_not_headings(parsed: dict[str, ParsedPaper]) -> None:
     titles = {key: {section.title for section in paper.sections} for key, paper in parsed.items()}
     assert "Load usefull packages" not in titles["fert2025reservoir"]
     assert not any("occupancy" in title and "data" in title.lower() for title in titles["gimenez2022trade"])
@@ -68,13 +68,11 @@ def test_every_paper_with_an_abstract_or_introduction_shows_it(parsed: dict[str,
         ("fert2025reservoir", "use this template"),
     ],
 )
-def test_what_is_no_statement_of_the_paper_is_not_searched(
-    parsed: dict[str, ParsedPaper], key: str, words: str
-) -> None:
+def test_text_that_is_not_the_papers_own_is_not_searched(parsed: dict[str, ParsedPaper], key: str, words: str) -> None:
     assert not [chunk.id for chunk in chunks_of(key, parsed[key]) if words in chunk.text]
 
 
-def test_letters_to_reviewers_end_the_search(parsed: dict[str, ParsedPaper]) -> None:
+def test_letters_to_reviewers_and_all_that_follows_are_not_searched(parsed: dict[str, ParsedPaper]) -> None:
     paper = parsed["nicholson2021examining"]
     letters = next(section for section in paper.sections if section.title == "Response to Reviewers")
     assert all(chunk.end <= letters.start for chunk in chunks_of("nicholson2021examining", paper))

@@ -22,13 +22,13 @@ SEEN = [Line("Ensembles of networks trained from several seeds are more accurate
         pytest.param(Line(ORDER, 11, painted=False), id="not painted"),
     ],
 )
-def test_an_order_that_nobody_sees_is_found(tmp_path: Path, unseen: Line) -> None:
+def test_a_hidden_instruction_is_found(tmp_path: Path, unseen: Line) -> None:
     write_pdf(tmp_path / "paper.pdf", [*SEEN, unseen])
     text = read_pdf(tmp_path / "paper.pdf").text
     assert "Ensembles of networks" in text
     assert [text[item.start : item.end] for item in find_suspicions(text)] == [ORDER]
 
 
-def test_a_page_without_one_has_none(tmp_path: Path) -> None:
+def test_a_page_without_a_hidden_instruction_has_no_warning(tmp_path: Path) -> None:
     write_pdf(tmp_path / "paper.pdf", SEEN)
     assert not find_suspicions(read_pdf(tmp_path / "paper.pdf").text)

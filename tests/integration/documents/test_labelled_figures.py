@@ -1,4 +1,4 @@
-"""The figures and tables of real PDFs against those counted by hand: what was reached is kept."""
+"""The figures and tables of real PDFs against those counted by hand: the score must not fall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Page images are drawn in a process of their own, and every file that is no page of a PDF has its reason."""
+"""Page images are drawn in a separate process, and a file without the page is refused with a reason."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _yellow_rows(image: bytes) -> list[int]:
     return [y for y in range(down) if any(pixels[x, y][2] < 200 < pixels[x, y][0] for x in range(across))]
 
 
-def test_the_quoted_words_are_marked_on_their_line_only(pdf: Path) -> None:
+def test_quoted_words_are_marked_only_on_their_own_line(pdf: Path) -> None:
     rows = _yellow_rows(draw_page_apart(pdf, 1, words="seeds change the accuracy", width=612))
 
     assert rows and min(rows) > 792 - 760 and max(rows) < 792 - 760 + 32  # the second line, 16 points below the first
     assert _yellow_rows(draw_page_apart(pdf, 1, width=612)) == []
 
 
-def test_the_image_is_as_wide_as_asked(pdf: Path) -> None:
+def test_the_image_has_the_requested_width(pdf: Path) -> None:
     assert Image.open(io.BytesIO(draw_page_apart(pdf, 1, width=300))).size[0] == 300
 
 
@@ -50,7 +50,7 @@ def test_the_image_is_as_wide_as_asked(pdf: Path) -> None:
     ],
     ids=["missing", "empty", "html", "hollow", "no such page"],
 )
-def test_what_is_no_page_is_refused_with_the_reason(
+def test_a_missing_page_is_refused_with_the_reason(
     content: bytes | str | None, page: int, reason: str, pdf: Path, tmp_path: Path
 ) -> None:
     path = pdf if content == "same" else tmp_path / "given.pdf"
@@ -61,7 +61,7 @@ def test_what_is_no_page_is_refused_with_the_reason(
         draw_page_apart(path, page)
 
 
-def test_an_endless_page_size_is_drawn_small(tmp_path: Path) -> None:
+def test_a_page_of_endless_size_is_drawn_small(tmp_path: Path) -> None:
     path = tmp_path / "huge.pdf"
     write_pdf(path, [Line("A poster")])
     path.write_bytes(path.read_bytes().replace(b"[0 0 612 792]", b"[0 0 9 99999]"))

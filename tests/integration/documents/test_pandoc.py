@@ -53,7 +53,7 @@ def written(folder: Path, ending: str) -> Path:
 
 
 @pytest.mark.parametrize("ending", sorted(WRITERS))
-def test_brackets_and_signs_are_quoted_as_they_are_read(tmp_path: Path, ending: str) -> None:
+def test_brackets_and_symbols_are_quoted_as_displayed(tmp_path: Path, ending: str) -> None:
     import pypandoc
 
     source = "# Results\n\nSeen before \\[12, 13\\] at p \\< 0.05 with CRP \\> 52.5 and `a\\>b`, for \\$5 \\[4\\]."
@@ -67,7 +67,7 @@ def parsed(file: Path) -> ParsedPaper:
 
 
 @pytest.mark.parametrize("ending", sorted(WRITERS))
-def test_structure_and_title_survive(tmp_path: Path, ending: str) -> None:
+def test_structure_and_title_survive_conversion(tmp_path: Path, ending: str) -> None:
     paper = parsed(written(tmp_path, ending))
     assert paper.title == "Looms and Engines"
     titles = [(section.title, section.category) for section in paper.sections if section.title != paper.title]
@@ -86,7 +86,7 @@ def test_structure_and_title_survive(tmp_path: Path, ending: str) -> None:
 
 
 @pytest.mark.parametrize("ending", [".docx", ".tex", ".xml"])
-def test_an_abstract_is_text_of_the_paper(tmp_path: Path, ending: str) -> None:
+def test_an_abstract_is_part_of_the_papers_text(tmp_path: Path, ending: str) -> None:
     import pypandoc
 
     source = SOURCE.replace("author:", "abstract: Cards of 12 looms tired nobody.\nauthor:", 1)
@@ -129,7 +129,7 @@ def test_nothing_of_an_article_is_lost_or_shown_as_markup(tmp_path: Path) -> Non
     assert len(tables) == 1 and "12" in tables[0] and "Weavers that tired" in paper.text
 
 
-def test_an_article_brings_its_doi_and_journal_and_neither_stands_in_its_abstract_or_a_name(tmp_path: Path) -> None:
+def test_an_articles_doi_and_journal_are_read_and_left_out_of_abstract_and_names(tmp_path: Path) -> None:
     doi = "10.7554/eLife.04490"
     front = f"""<front><journal-meta><journal-title-group><journal-title>Looms &amp; Engines</journal-title>
 </journal-title-group></journal-meta><article-meta><article-id pub-id-type="pmcid">17</article-id>
@@ -156,7 +156,7 @@ def test_an_article_brings_its_doi_and_journal_and_neither_stands_in_its_abstrac
     assert (damaged.doi, damaged.venue) == ("", "")
 
 
-def test_author_is_read_from_the_file(tmp_path: Path) -> None:
+def test_the_author_is_read_from_the_file(tmp_path: Path) -> None:
     assert parsed(written(tmp_path, ".docx")).front_matter.authors == ("Ada Lovelace",)
 
 
@@ -172,7 +172,7 @@ def test_author_is_read_from_the_file(tmp_path: Path) -> None:
         ("a.html", b"  \n", ""),
     ],
 )
-def test_what_is_no_such_document_is_refused(tmp_path: Path, name: str, content: bytes, named: str) -> None:
+def test_a_document_that_is_not_of_its_format_is_refused(tmp_path: Path, name: str, content: bytes, named: str) -> None:
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(FileRefusedError) as caught:
@@ -190,11 +190,11 @@ def test_a_document_cannot_make_pandoc_read_other_files(tmp_path: Path) -> None:
     assert "secret word" not in as_markdown(paper)
 
 
-def test_every_ending_has_a_reader_in_lower_case() -> None:
+def test_every_readable_file_ending_is_in_lower_case() -> None:
     assert all(ending == ending.lower() and ending.startswith(".") for ending in FORMATS)
 
 
-def test_an_introduction_without_a_heading_is_no_part_of_the_abstract(tmp_path: Path) -> None:
+def test_an_introduction_without_a_heading_is_not_part_of_the_abstract(tmp_path: Path) -> None:
     file = tmp_path / "a.xml"
     people = "".join(
         f'<contrib contrib-type="{kind}"><name><surname>{name}</surname><given-names>A</given-names></name></contrib>'
@@ -229,7 +229,7 @@ SPANNING = """<?xml version="1.0"?><article><front><article-meta><title-group><a
 """
 
 
-def test_a_table_whose_cells_span_others_has_one_header_and_its_row_label_in_each_row(tmp_path: Path) -> None:
+def test_a_table_with_merged_cells_has_one_header_and_repeats_row_labels(tmp_path: Path) -> None:
     file = tmp_path / "paper.xml"
     file.write_text(SPANNING, encoding="utf-8")
     text = as_markdown(file)
@@ -243,7 +243,7 @@ def test_a_table_whose_cells_span_others_has_one_header_and_its_row_label_in_eac
     assert "<t" not in text
 
 
-def test_the_label_of_a_table_begins_its_caption_which_is_no_heading(tmp_path: Path) -> None:
+def test_the_label_of_a_table_starts_its_caption_and_is_not_a_heading(tmp_path: Path) -> None:
     file = tmp_path / "paper.xml"
     file.write_text(SPANNING, encoding="utf-8")
     lines = as_markdown(file).splitlines()

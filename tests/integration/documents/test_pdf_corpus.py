@@ -1,4 +1,4 @@
-"""The real PDFs: headings against the same papers in markdown, and the page of every chunk by another library."""
+"""The real PDFs: headings are compared with the same papers in markdown, and pages of chunks with another library."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def scores(pdfs: Path, key: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("key", each(ALSO_MARKDOWN))
-def test_headings_are_those_of_the_markdown(pdfs: Path, key: str) -> None:
+def test_headings_match_those_of_the_markdown(pdfs: Path, key: str) -> None:
     recall, precision = scores(pdfs, key)
     assert recall >= 0.8
     assert precision >= 0.6
 
 
 @pytest.mark.parametrize("key", each(KEYS))
-def test_every_chunk_stands_on_the_pages_it_names(pdfs: Path, key: str) -> None:
+def test_every_chunk_is_on_the_pages_that_it_names(pdfs: Path, key: str) -> None:
     paper = read(pdfs / f"{key}.pdf")
     pages = pages_by_pdfium(pdfs / f"{key}.pdf")
     assert len(paper.page_starts) == len(pages)
@@ -89,27 +89,27 @@ def test_every_chunk_stands_on_the_pages_it_names(pdfs: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize("key", each(KEYS))
-def test_what_every_page_repeats_and_the_references_are_kept_out(pdfs: Path, key: str) -> None:
+def test_text_repeated_on_every_page_and_references_are_left_out(pdfs: Path, key: str) -> None:
     chunks = chunks_of(read(pdfs / f"{key}.pdf"))
     assert not [chunk.section for chunk in chunks if chunk.section.lower().strip("0123456789 ") == "references"]
     assert not [chunk.id for chunk in chunks if str(chunk.page) in chunk.text.split("\n\n")]
 
 
-def test_columns_are_read_one_after_the_other(pdfs: Path) -> None:
+def test_columns_are_read_one_after_another(pdfs: Path) -> None:
     text = read(pdfs / "gao2023enabling.pdf").text
     assert "a widely-used tool for information seeking, but their generated outputs are prone to hallucination" in text
     assert "improving their factual correctness and verifiability" in text
     assert text.index("3.3 Citation Quality") < text.index("3.4 ALCE is Robust") < text.index("4 Modeling")
 
 
-def test_ligatures_that_the_font_does_not_name_are_put_back(pdfs: Path) -> None:
+def test_ligatures_without_a_mapping_are_restored(pdfs: Path) -> None:
     text = read(pdfs / "banerjee2023machine.pdf").text
     assert "The advent of high-throughput profiling methods" in text
     assert "specifically that of rare diseases" in text
     assert "different" in text and "sufficient" in text
 
 
-def test_code_stays_lines(pdfs: Path) -> None:
+def test_lines_of_code_stay_separate(pdfs: Path) -> None:
     paper = read(pdfs / "susmann2024adaptiveconformal.pdf")
     code = [paper.text[block.start : block.end] for block in paper.blocks if block.kind == "code"]
     assert any("N_sims <- 100\nsimulation_data <- expand_grid(" in block for block in code)
@@ -124,7 +124,7 @@ def test_code_stays_lines(pdfs: Path) -> None:
         ("lee2022ten", "Ten Quick Tips for Deep Learning in Biology"),
     ],
 )
-def test_title_is_found_without_a_bibliography(pdfs: Path, key: str, title: str) -> None:
+def test_the_title_is_found_without_a_bibliography(pdfs: Path, key: str, title: str) -> None:
     assert read(pdfs / f"{key}.pdf").title == title
 
 

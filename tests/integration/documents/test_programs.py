@@ -1,4 +1,4 @@
-"""Programs that read what others wrote: within limits, killed when their work is cancelled, ended with us."""
+"""Programs that read other people's files: limited, killed when their work is cancelled, ended with Citeloom."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from citeloom.documents.sandbox import OutOfTimeError, in_thread, run
 from tests.support.late_timer import expire_after
 
 PATIENCE = 300.0  # seconds, before a test that would hang fails instead
-# A program that says on a socket that it is there, and stays until it is killed, deaf to all that can be ignored.
+# A program that reports on a socket that it runs, and ignores every signal that can be ignored.
 PROGRAM = """\
 import signal, socket, sys
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -26,7 +26,7 @@ line = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 line.sendall(b"here")
 line.recv(1)
 """
-# The command line with that program in place of pandoc.
+# The command line with that program instead of pandoc.
 COMMAND = """\
 import sys
 import pypandoc
@@ -57,7 +57,7 @@ def came(listener: socket.socket) -> socket.socket:
 
 
 def ended(line: socket.socket) -> bool:
-    """Whether the program at the other end is gone; raises TimeoutError when it lives on."""
+    """Whether the program at the other end has ended; raises TimeoutError if it still runs."""
     with line:
         try:
             return line.recv(1) == b""
@@ -65,7 +65,7 @@ def ended(line: socket.socket) -> bool:
             return True
 
 
-def test_a_program_is_killed_when_its_time_is_over(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_is_killed_at_its_time_limit(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[socket.socket] = []
     expire_after(monkeypatch, lambda: lines.append(came(listener)))
     with pytest.raises(OutOfTimeError):
@@ -82,7 +82,7 @@ async def test_a_program_is_killed_when_its_work_is_cancelled(listener: socket.s
     assert await asyncio.to_thread(ended, line)
 
 
-async def test_work_that_was_cancelled_starts_no_other_program(listener: socket.socket) -> None:
+async def test_cancelled_work_starts_no_other_program(listener: socket.socket) -> None:
     def two() -> None:
         try:
             run(command(listener), seconds=PATIENCE)
@@ -102,7 +102,7 @@ async def test_work_that_was_cancelled_starts_no_other_program(listener: socket.
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
-def test_pandoc_ends_with_the_command_that_it_was_started_for(
+def test_pandoc_ends_with_the_command_that_started_it(
     number: signal.Signals, listener: socket.socket, tmp_path: Path
 ) -> None:
     program = tmp_path / "pandoc"
@@ -127,7 +127,7 @@ def test_pandoc_ends_with_the_command_that_it_was_started_for(
         assert "same command" in said
 
 
-def test_a_program_gets_no_key_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_external_programs_get_no_api_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("OPENAI_API_KEY", "CITELOOM_CHAT_API_KEY", "GHCRTS", "NO_PROXY"):
         monkeypatch.setenv(name, "sk-secret")
     shown = tmp_path / "pandoc"
@@ -165,7 +165,7 @@ def test_a_failure_of_pandoc_is_reported_in_one_line(
     assert len(str(failed.value)) < 300 and "\n" not in str(failed.value)
 
 
-def test_the_memory_of_pandoc_itself_is_bounded(tmp_path: Path) -> None:
+def test_the_memory_of_pandoc_itself_is_limited(tmp_path: Path) -> None:
     wide = tmp_path / "wide.html"
     wide.write_text("<table><tr><td colspan=1000000000 rowspan=1000000>x</td></tr></table>", encoding="utf-8")
     with pytest.raises(PandocLimitError, match="64 MB"):

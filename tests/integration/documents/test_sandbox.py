@@ -1,4 +1,4 @@
-"""Functions that are called in a process of their own, within limits."""
+"""Functions that are called in a separate process, within limits."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from pathlib import Path
 import pytest
 
 from citeloom.documents.bibliography import parse_bibliography, read_bibliography
-from citeloom.documents.sandbox import CallLimits, SandboxError, sandboxed
+from citeloom.documents.sandbox import CallLimits, SandboxError, run_sandboxed
 from citeloom.errors import InputError
 
 MANY = CallLimits(seconds=30.0, memory=1 << 30)
 
 
 def test_arguments_and_result_are_plain_data() -> None:
-    assert sandboxed(operator.add, MANY, ["a\ud800", {"n": 1.5}], [None, "ü"]) == ["a\ud800", {"n": 1.5}, None, "ü"]
+    assert run_sandboxed(operator.add, MANY, ["a\ud800", {"n": 1.5}], [None, "ü"]) == ["a\ud800", {"n": 1.5}, None, "ü"]
 
 
-def test_what_is_printed_does_not_mix_with_the_result() -> None:
-    assert sandboxed(print, MANY, "printed") is None
+def test_printed_output_does_not_mix_with_the_result() -> None:
+    assert run_sandboxed(print, MANY, "printed") is None
 
 
-def test_a_call_that_takes_too_long_is_ended() -> None:
+def test_a_call_that_takes_too_long_is_stopped() -> None:
     with pytest.raises(SandboxError, match=r"\b1 s"):
-        sandboxed(time.sleep, CallLimits(seconds=1.0, memory=1 << 30), 600)
+        run_sandboxed(time.sleep, CallLimits(seconds=1.0, memory=1 << 30), 600)
 
 
-def test_a_call_that_takes_too_much_memory_is_ended() -> None:
+def test_a_call_that_takes_too_much_memory_is_stopped() -> None:
     with pytest.raises(SandboxError, match=r"\b1$"):
-        sandboxed(operator.mul, MANY, "x", 1 << 34)
+        run_sandboxed(operator.mul, MANY, "x", 1 << 34)
 
 
 def test_a_call_that_crashes_is_reported() -> None:
     with pytest.raises(SandboxError, match=r"\b7$"):
-        sandboxed(os._exit, MANY, 7)
+        run_sandboxed(os._exit, MANY, 7)
 
 
 def test_a_large_bibliography_reads_like_a_small_one(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_large_bibliography_reads_like_a_small_one(tmp_path: Path) -> None:
     assert read == parse_bibliography(text, source=str(tmp_path / "all.bib"))
 
 
-def test_a_large_bibliography_that_expands_without_end_is_named(tmp_path: Path) -> None:
+def test_a_large_bibliography_that_expands_without_end_is_reported(tmp_path: Path) -> None:
     macros = (
         '@string{m0 = "'
         + "x" * 150_000

@@ -1,4 +1,4 @@
-"""Filling an evidence table: every paper is decided on, nothing is read twice, and what a person wrote stays."""
+"""Filling an evidence table: every paper is classified, nothing is read twice, and a person's edits stay."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Screener:
 
 @dataclass
 class Reader:
-    """Reads the first growth that it is shown, leaves out papers named so, and remembers what it was asked."""
+    """Reads the first growth value that it is shown, leaves out the papers given to it, and records its requests."""
 
     outside: frozenset[str] = frozenset()
     value: str = ""
@@ -98,7 +98,7 @@ def cells(fill: TableFiller) -> dict[tuple[str, str], Any]:
     return {(item.key, item.column_name): item.cell for item in fill.register.cells("table-1")}
 
 
-async def test_every_paper_is_decided_on_and_each_cell_is_a_slice_of_its_paper(library: Library) -> None:
+async def test_every_paper_is_classified_and_each_cell_is_a_slice_of_its_paper(library: Library) -> None:
     fill = filler(library, Reader(), Screener(frozenset({"grace2021"})))
     await fill.fill(Scope())
     decided = {key: item.decision["status"] for key, item in fill.register.papers("table-1").items()}
@@ -110,7 +110,7 @@ async def test_every_paper_is_decided_on_and_each_cell_is_a_slice_of_its_paper(l
     assert quote == span["quote"] and f"grew by {cell['value']} units" in quote
 
 
-async def test_a_near_case_is_left_out_with_its_reason(library: Library) -> None:
+async def test_a_near_miss_is_left_out_with_its_reason(library: Library) -> None:
     fill = filler(library, Reader(frozenset({"grace2021"})), Screener())
     await fill.fill(Scope())
     decision = Decision(**fill.register.papers("table-1")["grace2021"].decision)
@@ -118,7 +118,7 @@ async def test_a_near_case_is_left_out_with_its_reason(library: Library) -> None
     assert {key for key, _ in cells(fill)} == {"ada2020"}
 
 
-async def test_not_reported_only_after_a_second_search_which_is_shown(
+async def test_not_reported_requires_a_second_search_which_is_shown(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = WindowLimits(tokens=600, window_tokens=200, paper_share=1.0)
@@ -131,7 +131,7 @@ async def test_not_reported_only_after_a_second_search_which_is_shown(
     assert missing["status"] == "not_reported" and missing["searched"]
 
 
-async def test_an_invented_value_is_not_taken_and_not_called_unreported(library: Library) -> None:
+async def test_an_invented_value_is_rejected_and_not_called_unreported(library: Library) -> None:
     fill = filler(library, Reader(value="777"), Screener())
     await fill.fill(Scope())
     assert {(cell["status"], cell["value"]) for cell in cells(fill).values()} == {("unread", "")}
@@ -153,7 +153,7 @@ async def test_the_whole_abstract_is_shown(papers: Path, open_library: Any, monk
     assert "NCT00909779" in reader.shown
 
 
-async def test_again_nothing_is_asked_and_a_new_column_asks_for_its_cells_alone(library: Library) -> None:
+async def test_repeating_asks_nothing_and_a_new_column_asks_only_for_its_cells(library: Library) -> None:
     reader, screener = Reader(), Screener()
     await filler(library, reader, screener).fill(Scope())
     assert sorted(screener.shown) == ["ada2020", "grace2021"]
@@ -165,7 +165,7 @@ async def test_again_nothing_is_asked_and_a_new_column_asks_for_its_cells_alone(
     assert sorted(reader.asked) == [("ada2020", ("gain",)), ("grace2021", ("gain",))] and screener.shown == []
 
 
-async def test_an_added_paper_asks_for_its_row_alone(library: Library, papers: Path) -> None:
+async def test_an_added_paper_asks_only_for_its_row(library: Library, papers: Path) -> None:
     reader, screener = Reader(), Screener()
     await filler(library, reader, screener).fill(Scope())
     reader.asked.clear(), screener.shown.clear()
@@ -175,7 +175,7 @@ async def test_an_added_paper_asks_for_its_row_alone(library: Library, papers: P
     assert screener.shown == ["hedy2022"] and reader.asked == [("hedy2022", ("growth",))]
 
 
-async def test_a_cell_that_a_person_edited_stays(library: Library) -> None:
+async def test_a_cell_edited_by_a_person_stays(library: Library) -> None:
     reader = Reader()
     fill = filler(library, reader, Screener())
     await fill.fill(Scope())

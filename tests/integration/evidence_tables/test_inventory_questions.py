@@ -1,4 +1,4 @@
-"""A question for the papers of a kind is answered by a table: its cells are evidence, and the counts stand below it."""
+"""A question for all studies of some kind is answered by a table: its cells are evidence, the counts below it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_the_answer_is_a_short_text_and_a_table_whose_cells_open_to_their_words(
     assert record["answered"] and "PassageReading" not in model.forms
 
 
-def test_the_counts_and_near_cases_stand_below_the_table(library: Session) -> None:
+def test_counts_and_near_misses_are_below_the_table(library: Session) -> None:
     record = citeloom.research(library, QUESTION)
     told, _, below = record["text"].partition(f"Table: {QUESTION}")
     assert "| Study |" in told
@@ -98,7 +98,7 @@ def test_the_counts_and_near_cases_stand_below_the_table(library: Session) -> No
     assert record["coverage"]["papers"] == {"screened": 4, "read": 3, "cited": 2}
 
 
-def test_the_table_command_and_a_second_question_ask_only_for_the_text(library: Session, model: Tabulator) -> None:
+def test_a_second_question_after_the_table_command_asks_only_for_the_text(library: Session, model: Tabulator) -> None:
     citeloom.make_table(library, QUESTION)
     model.forms.clear()
     citeloom.research(library, QUESTION)
@@ -107,9 +107,7 @@ def test_the_table_command_and_a_second_question_ask_only_for_the_text(library: 
     assert citeloom.research(library, QUESTION)["outcome"] == "answered" and model.forms == []
 
 
-def test_without_a_paper_that_belongs_the_library_is_searched_as_for_any_question(
-    library: Session, model: Tabulator
-) -> None:
+def test_if_no_paper_belongs_the_library_is_searched_as_for_any_question(library: Session, model: Tabulator) -> None:
     model.belongs = False
     record = citeloom.research(library, QUESTION)
     assert "| Study |" not in record["text"] and "PassageReading" in model.forms

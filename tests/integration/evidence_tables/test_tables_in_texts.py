@@ -1,4 +1,4 @@
-"""An evidence table given to a section: its cells can be cited with their words, and it can stand in the text."""
+"""An evidence table given to a section: its cells can be cited with their words, and the text can show it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def write(library: Session, experiment: dict[str, Any], **options: Any) -> dict[
 
 
 @pytest.mark.parametrize("name", ["table-abc", "table-a", TITLE.upper()])
-def test_cells_of_a_table_are_findings_that_the_writer_can_cite(
+def test_the_writer_can_cite_cells_of_a_table(
     library: Session, server: FakeOpenAI, experiment: dict[str, Any], name: str
 ) -> None:
     span = keep_table(library)
@@ -81,7 +81,7 @@ def test_cells_of_a_table_are_findings_that_the_writer_can_cite(
     assert "| Study |" not in record["text"]
 
 
-def test_the_table_stands_in_the_text_where_it_is_wanted_in_every_format(
+def test_the_table_appears_where_it_is_requested_in_every_format(
     library: Session, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     span = keep_table(library)
@@ -101,7 +101,7 @@ def test_the_table_stands_in_the_text_where_it_is_wanted_in_every_format(
     assert not [item for item in record["findings"] if item["rule"] == "number"]
 
 
-def test_nothing_is_asked_twice_and_a_changed_table_is_another_text(
+def test_nothing_is_asked_twice_and_a_changed_table_starts_a_new_text(
     library: Session, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     keep_table(library)
@@ -115,7 +115,7 @@ def test_nothing_is_asked_twice_and_a_changed_table_is_another_text(
     assert changed["evidence"][0]["summary"] == "finding: it helps much"
 
 
-def test_only_texts_that_weigh_studies_take_tables(library: Session, experiment: dict[str, Any]) -> None:
+def test_only_texts_that_weigh_studies_accept_tables(library: Session, experiment: dict[str, Any]) -> None:
     keep_table(library)
     with pytest.raises(ArgumentError, match="introduction and discussion do"):
         citeloom.write_section(library, "methods", experiment, tables="table-abc")

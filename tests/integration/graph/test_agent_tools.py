@@ -1,4 +1,4 @@
-"""The library as LangChain tools: alone, in a graph of somebody else, and in the examples."""
+"""The library as LangChain tools: alone, in another graph, and in the examples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def library(home: Path) -> Iterator[Session]:
         yield opened
 
 
-def test_each_tool_has_a_schema_and_answers_without_a_loop(library: Session) -> None:
+def test_each_tool_has_a_schema_and_works_without_an_event_loop(library: Session) -> None:
     tools = {tool.name: tool for tool in langchain_tools(library)}
     assert {"search_evidence", "research", "check_claim", "make_table", "get_context_window"} <= tools.keys()
     for tool in tools.values():
@@ -40,7 +40,7 @@ def test_each_tool_has_a_schema_and_answers_without_a_loop(library: Session) -> 
     assert len(message.artifact["passages"]) == 2 and message.artifact["passages"][0]["key"] in message.content
 
 
-async def test_mistakes_are_answers_in_one_line(library: Session) -> None:
+async def test_mistakes_are_reported_in_one_line(library: Session) -> None:
     calls = [
         ("search_evidence", {"query": "seeds", "papers": ["varga"]}, "Did you mean varga2021calibration?"),
         ("search_evidence", {"query": "seeds", "paper": "x"}, "paper: is unknown. It takes query, limit"),
@@ -56,14 +56,14 @@ async def test_mistakes_are_answers_in_one_line(library: Session) -> None:
         assert said in message.text and "\n" not in message.text and message.status == "error"
 
 
-async def test_a_supervisor_searches_and_asks(library: Session) -> None:
+async def test_a_supervisor_agent_searches_and_asks(library: Session) -> None:
     graph = supervisor(langchain_tools(library), RunnableLambda(by_plan))
     state = await graph.ainvoke({"messages": [HumanMessage("Do ensembles of small networks calibrate better?")]})
     first, last = state["messages"][2], state["messages"][-1]
     assert "okafor2022ensembles" in first.text and "Sources" in last.text
 
 
-def test_a_closed_library_is_named(home: Path) -> None:
+def test_a_closed_library_is_reported(home: Path) -> None:
     with open_library(home) as opened:
         tools = langchain_tools(opened)
     assert "is closed" in tools[0].invoke({"query": "seeds"})
@@ -71,7 +71,7 @@ def test_a_closed_library_is_named(home: Path) -> None:
         langchain_tools(home)  # type: ignore[arg-type]
 
 
-def test_the_example_over_mcp_runs(home: Path) -> None:
+def test_the_mcp_example_runs(home: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "over_mcp.py")],
         env={**os.environ, **environment({"HOME": str(home)})},

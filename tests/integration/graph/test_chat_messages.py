@@ -55,7 +55,7 @@ async def test_the_answer_comes_back_as_the_last_message_with_its_sources() -> N
         assert all(place["section"] in sources for place in reference["places"])
 
 
-async def test_a_parent_with_messages_gets_answers_that_know_what_was_asked_before() -> None:
+async def test_a_parent_graph_with_messages_gets_answers_that_know_earlier_questions() -> None:
     graph, config = agent(), {"configurable": {"thread_id": "t"}}
     await graph.ainvoke({"messages": [HumanMessage(QUESTION)]}, config)
     (understood,) = await rewritten(graph, {"messages": [HumanMessage("What about its limits?")]}, config)
@@ -64,7 +64,7 @@ async def test_a_parent_with_messages_gets_answers_that_know_what_was_asked_befo
     assert [message.type for message in messages] == ["human", "ai", "human", "ai"]
 
 
-async def test_a_thread_remembers_the_messages_that_it_was_begun_with() -> None:
+async def test_a_thread_remembers_the_messages_that_it_started_with() -> None:
     graph = build_conversation_graph().compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     earlier = [HumanMessage(QUESTION), AIMessage("It is changed by one parameter [1].")]
@@ -88,13 +88,13 @@ async def test_a_thread_remembers_the_messages_that_it_was_begun_with() -> None:
         ({"mesages": [("user", QUESTION)]}, "'mesages' (did you mean 'messages'?)"),
     ],
 )
-async def test_what_is_no_question_is_one_line_that_names_the_field(given: Any, said: str) -> None:
+async def test_an_input_without_a_question_is_one_line_that_names_the_field(given: Any, said: str) -> None:
     with pytest.raises(CiteloomError) as raised:
         await conversation.ainvoke(given)
     assert said in str(raised.value) and "\n" not in str(raised.value) and raised.value.exit_code == 2
 
 
-def test_a_chat_is_read_without_instructions_tools_numbers_and_unanswered_questions() -> None:
+def test_instructions_tool_messages_and_unanswered_questions_are_left_out_of_a_chat() -> None:
     answer = answer_with_sources({"text": "It falls [1, 2]. It rises [E3].", "references": []})
     chat = chat_question(
         [
@@ -125,7 +125,7 @@ def test_earlier_follow_up_questions_are_completed() -> None:
     assert "calibration" in chat.past[1]["question"] and "ensembles" in chat.past[1]["question"]
 
 
-def test_of_a_long_chat_the_latest_turns_count() -> None:
+def test_only_the_latest_turns_of_a_long_chat_are_used() -> None:
     turns = [message for number in range(30) for message in (HumanMessage(f"What is term {number}?"), AIMessage("So."))]
     chat = chat_question([*turns, HumanMessage("Why?")])
     assert chat is not None

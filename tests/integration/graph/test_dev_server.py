@@ -46,7 +46,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The server in a folder whose `.env` names the home; a `.citeloom` beside it must not be taken."""
+    """The server in a folder whose `.env` names the home; a `.citeloom` beside it must not be used."""
     folder = tmp_path_factory.mktemp("project")
     home = shutil.copytree(sample_home, folder / "my library")
     with open_library(home) as opened:
@@ -139,7 +139,7 @@ def home_of_the_command_line(server: Server) -> Path:
     return Path(json.loads(done.stdout)["home"])
 
 
-async def test_the_graphs_are_there_with_forms_for_their_input_and_settings(client: LangGraphClient) -> None:
+async def test_the_graphs_have_forms_for_their_input_and_settings(client: LangGraphClient) -> None:
     by_graph = {assistant["graph_id"]: assistant for assistant in await client.assistants.search()}
     assert by_graph.keys() == {"section", "paper", "research", "conversation"}
     of_chat = (await client.assistants.get_schemas(by_graph["conversation"]["assistant_id"]))["input_schema"]
@@ -167,7 +167,7 @@ async def test_the_graphs_are_there_with_forms_for_their_input_and_settings(clie
     assert "password" not in json.dumps(schemas)
 
 
-async def test_a_question_is_answered_or_not_on_the_server(client: LangGraphClient) -> None:
+async def test_a_question_is_answered_or_declined_on_the_server(client: LangGraphClient) -> None:
     thread = await new_thread(client)
     events = await stream(client, thread, {"question": "What does Okafor say about temperature?"}, "research")
     assert steps(events)[0] == "route" and steps(events)[-1] == "render"
@@ -194,7 +194,7 @@ async def test_a_chat_page_asks_and_follows_up_with_messages(client: LangGraphCl
         ("research", {"messages": [{"role": "user", "content": "What?"}]}, "use the conversation graph"),
     ],
 )
-async def test_a_wrong_chat_is_named(client: LangGraphClient, graph: str, given: Any, said: str) -> None:
+async def test_a_malformed_chat_is_reported(client: LangGraphClient, graph: str, given: Any, said: str) -> None:
     kind, data = (await stream(client, await new_thread(client), given, graph))[-1]
     assert kind == "error" and said in data["message"]
 
@@ -231,7 +231,7 @@ async def test_a_run_streams_stops_at_its_interrupt_and_resumes(
             assert chunk.text[citation["start"] : citation["end"]] == citation["quote"]
 
 
-async def test_the_server_opens_the_home_that_doctor_names(
+async def test_the_server_opens_the_home_named_by_doctor(
     server: Server, client: LangGraphClient, experiment: dict[str, Any]
 ) -> None:
     thread = await new_thread(client)
@@ -244,12 +244,12 @@ async def test_the_server_opens_the_home_that_doctor_names(
     with Journal(home_of_the_command_line(server) / "journal.sqlite") as journal:
         usage = await journal.usage(RunScope(thread))
     assert usage.llm_calls == endpoint.calls() > 0
-    # The key is in the environment of the server, and nowhere in what it hands out.
+    # The key is in the environment of the server, and nowhere in its answers.
     history = await client.threads.get_history(thread)
     assert KEY not in json.dumps([state, history, events])
 
 
-async def test_a_fork_with_another_paper_pinned_pays_only_for_what_follows(
+async def test_a_fork_with_another_pinned_paper_pays_only_for_what_follows(
     client: LangGraphClient, experiment: dict[str, Any]
 ) -> None:
     thread = await new_thread(client)
@@ -281,7 +281,7 @@ async def test_a_fork_with_another_paper_pinned_pays_only_for_what_follows(
 
 
 @pytest.mark.long
-def test_the_client_of_studio_steers_forks_and_streams(server: Server, tmp_path: Path) -> None:
+def test_the_studio_client_steers_forks_and_streams(server: Server, tmp_path: Path) -> None:
     """The JavaScript SDK, with which Studio and agent-chat-ui are made."""
     package = "@langchain/langgraph-sdk@1.15.0"
     if shutil.which("npm") is None:
@@ -316,7 +316,7 @@ def test_the_client_of_studio_steers_forks_and_streams(server: Server, tmp_path:
     assert seen["store"] == [{"any": "thing"}, 1]
 
 
-async def test_the_servers_store_is_the_memory_of_the_library(server: Server, client: LangGraphClient) -> None:
+async def test_the_servers_store_is_the_librarys_memory(server: Server, client: LangGraphClient) -> None:
     async with httpx.AsyncClient(base_url=server.url) as http:
         line = (await http.post("/api/v1/memory", json={"text": "British spelling", "shared": True})).json()
         found = (await client.store.search_items(["memory", "everyone"]))["items"]
@@ -327,7 +327,7 @@ async def test_the_servers_store_is_the_memory_of_the_library(server: Server, cl
         assert not (await client.store.search_items(["memory", "everyone"]))["items"]
 
 
-async def test_our_api_is_served_beside_the_graphs_and_strangers_are_refused(server: Server) -> None:
+async def test_the_api_is_served_beside_the_graphs_and_strangers_are_refused(server: Server) -> None:
     async with httpx.AsyncClient(base_url=server.url) as http:
         found = await http.get("/api/v1/search", params={"q": "temperature scaling", "limit": 1})
         assert found.json()["passages"][0]["key"]
@@ -355,7 +355,7 @@ async def test_our_api_is_served_beside_the_graphs_and_strangers_are_refused(ser
         ({"section": "discussion", "experiment": {"verdict": {"is": 3}}}, {}, "field verdict"),
         ({"section": "discussion", "experiments": {}}, {}, "unknown field 'experiments' (did you mean 'experiment'?)"),
         ({"section": "discussion", "experiment": {}}, {"section_words": 2}, "Setting section_words"),
-        ({"section": "discussion", "experiment": {}}, {"home": "nowhere"}, "nowhere: holds no library"),
+        ({"section": "discussion", "experiment": {}}, {"home": "nowhere"}, "nowhere holds no library"),
     ],
     ids=["no-experiment", "no-section", "unknown-section", "wrong-type", "unknown-field", "bad-setting", "no-library"],
 )
@@ -370,7 +370,7 @@ async def test_a_wrong_input_ends_in_a_readable_error(
 
 
 @pytest.mark.long
-async def test_people_have_their_threads_runs_and_memory_to_themselves(sample_home: Path, tmp_path: Path) -> None:
+async def test_people_see_only_their_own_threads_runs_and_memory(sample_home: Path, tmp_path: Path) -> None:
     home = shutil.copytree(sample_home, tmp_path / "group")
     for name, role in (("olga", "owner"), ("ada", "writer"), ("bo", "writer"), ("rea", "reader")):
         add_person(home, name, role)  # type: ignore[arg-type]
@@ -430,6 +430,6 @@ async def _keep_apart(home: Path, nobody: LangGraphClient, rea: LangGraphClient,
     assert kind == "error" and "home" in data["message"]
 
 
-def test_nothing_blocked_the_loop_of_the_server(server: Server) -> None:
+def test_no_call_blocks_the_servers_event_loop(server: Server) -> None:
     # The server refuses a blocking call where it is made; this one also finds those in its own background tasks.
     assert "BlockingError" not in server.log.read_text(errors="replace")

@@ -1,4 +1,4 @@
-"""A graph that is given a field it does not know, or lacks one it needs, says which, before anything is done."""
+"""A graph given an unknown field, or lacking a required one, says which, before anything is done."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (build_conversation_graph, {"turn_kind": "question"}, "field asked is missing"),
     ],
 )
-async def test_a_wrong_input_field_is_one_error_that_names_the_valid_ones(build: Any, given: Any, said: str) -> None:
+async def test_a_wrong_input_field_gets_one_error_that_names_the_valid_ones(build: Any, given: Any, said: str) -> None:
     with pytest.raises(CiteloomError) as raised:
         await build().compile().ainvoke(given)
     message = str(raised.value)
@@ -60,14 +60,14 @@ async def test_a_wrong_input_field_is_one_error_that_names_the_valid_ones(build:
         ({"chat_api_key": "sk-secret"}, "chat_api_key is an API key"),
     ],
 )
-async def test_a_wrong_context_field_is_named(graph: Any, context: Any, said: str) -> None:
+async def test_a_wrong_context_field_is_reported(graph: Any, context: Any, said: str) -> None:
     given = {"question": "Are scores calibrated?"} if graph is research else {"experiment": EXPERIMENT}
     with pytest.raises(CiteloomError) as raised:
         await graph.ainvoke({"section": "results", **given} if graph is section else given, context=context)
     assert said in str(raised.value) and "sk-secret" not in str(raised.value)
 
 
-async def test_what_runs_in_a_step_of_another_graph_is_given_its_state_and_names_what_is_missing() -> None:
+async def test_inside_another_graph_a_missing_field_is_reported() -> None:
     from langgraph.graph import END, START, StateGraph
     from typing_extensions import TypedDict
 

@@ -1,4 +1,4 @@
-"""What a thread of the section graph remembers, and what it hands out."""
+"""What a thread of the section graph remembers, and what it returns."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def graph(endpoint: FakeOpenAI) -> Graph:
     return build_section_graph().compile(checkpointer=InMemorySaver(), name="section")
 
 
-async def test_only_the_section_comes_out(graph: Graph, experiment: dict[str, Any]) -> None:
+async def test_the_output_contains_only_the_section(graph: Graph, experiment: dict[str, Any]) -> None:
     answer = await graph.ainvoke({"section": "discussion", "experiment": experiment}, CONFIG)
     assert set(answer) == {"section", "text", "result"}
     assert answer["result"]["text"] == answer["text"]
     assert answer["result"]["citations"]
 
 
-async def test_a_thread_that_is_given_another_section_starts_from_the_beginning(
+async def test_a_thread_given_another_section_starts_from_the_beginning(
     graph: Graph, experiment: dict[str, Any]
 ) -> None:
     await graph.ainvoke({"section": "discussion", "experiment": experiment}, CONFIG)
@@ -62,7 +62,7 @@ async def test_a_thread_that_is_given_another_section_starts_from_the_beginning(
             assert second[name] == fresh[name], name
 
 
-async def test_an_earlier_section_is_not_taken_for_the_current_one(graph: Graph, experiment: dict[str, Any]) -> None:
+async def test_an_earlier_section_is_not_mistaken_for_the_current_one(graph: Graph, experiment: dict[str, Any]) -> None:
     await graph.ainvoke({"section": "discussion", "experiment": experiment}, CONFIG)
     await graph.ainvoke({"section": "introduction", "experiment": experiment}, CONFIG, interrupt_before=["generate"])
     values = (await graph.aget_state(CONFIG)).values

@@ -1,4 +1,4 @@
-"""A session that serves many runs, as a server's does, keeps nothing of a run that nobody works on any more."""
+"""A session that serves many runs, as a server's does, keeps nothing of finished runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SETTINGS = Settings(chat_model="fake", chat_base_url="http://127.0.0.1:1/v1", ma
 MANY = 3 * LATEST_RUNS
 
 
-async def test_what_a_session_keeps_does_not_grow_with_the_number_of_runs(home: Path) -> None:
+async def test_a_sessions_memory_does_not_grow_with_the_number_of_runs(home: Path) -> None:
     with open_session(SETTINGS, FolderHome(home)) as session:
         for number in range(MANY):
             with session.run(f"run {number}", fresh=True):
@@ -24,7 +24,7 @@ async def test_what_a_session_keeps_does_not_grow_with_the_number_of_runs(home: 
         assert len(session.contexts._runs) <= LATEST_RUNS + 1
 
 
-def test_copies_share_what_is_known_of_contexts_unless_their_models_or_contexts_differ(home: Path) -> None:
+def test_copies_share_learned_context_sizes_unless_models_or_contexts_differ(home: Path) -> None:
     with open_session(SETTINGS, FolderHome(home)) as session:
         assert session.with_settings(context_tokens=4_096).contexts.settings.context_tokens == 4_096
         assert session.contexts.settings.context_tokens == 8_000
@@ -32,7 +32,7 @@ def test_copies_share_what_is_known_of_contexts_unless_their_models_or_contexts_
         assert session.with_settings(chat_model="other").contexts is not session.contexts
 
 
-async def test_a_run_in_progress_keeps_its_budget_and_stays_fresh(home: Path) -> None:
+async def test_a_fresh_run_in_progress_keeps_its_budget_and_stays_fresh(home: Path) -> None:
     with open_session(SETTINGS, FolderHome(home)) as session, session.run("slow", fresh=True):
         roles, budget = await session.roles_of("slow"), id(session.budget("slow"))
         for number in range(MANY):

@@ -114,7 +114,7 @@ async def test_an_answer_streams_while_it_is_written(session: Opened, server: Fa
     assert server.calls() == calls
 
 
-async def test_a_text_that_the_checks_changed_is_marked_as_changed(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_text_changed_by_the_checks_is_marked_as_changed(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes(DRAFT + " Others agree (Jones et al., 2021) [E99].")
     came = await told(astream_research(session(max_repairs=0), QUESTION))
     done = the_end(came)
@@ -134,7 +134,7 @@ async def test_a_repair_emits_no_tokens(session: Opened, server: FakeOpenAI) -> 
     assert done["text"].startswith("Seeds change the outcome")
 
 
-async def test_a_question_that_is_declined_streams_nothing(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_declined_question_streams_nothing(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes("NOT ANSWERED")
     came = await told(astream_research(session(), QUESTION))
     done = the_end(came)
@@ -161,13 +161,13 @@ async def test_a_draft_whose_stream_breaks_off_restarts(session: Opened, server:
     assert "".join(tokens(came)) == the_end(came)["text"]
 
 
-async def test_without_a_chat_model_the_draft_comes_at_once(session: Opened) -> None:
+async def test_without_a_chat_model_the_draft_arrives_at_once(session: Opened) -> None:
     came = await told(astream_research(session(chat_model="extractive"), QUESTION))
     assert len(tokens(came)) > 0
     assert the_end(came)["text"].startswith(tokens(came)[0][:20])
 
 
-async def test_a_stream_that_is_closed_pauses_the_run_and_loses_only_the_call_in_flight(
+async def test_closing_a_stream_pauses_the_run_and_loses_only_the_call_in_flight(
     session: Opened, server: FakeOpenAI
 ) -> None:
     opened = session()
@@ -187,7 +187,7 @@ async def test_a_stream_that_is_closed_pauses_the_run_and_loses_only_the_call_in
     assert the_end(came)["result"]["usage"]["llm_calls"] == server.answered - 1
 
 
-async def test_a_caller_of_a_run_in_progress_waits_and_gets_its_result(
+async def test_a_second_caller_waits_for_a_run_in_progress_and_gets_its_result(
     session: Opened, server: FakeOpenAI, experiment: Any
 ) -> None:
     opened = session()
@@ -199,7 +199,7 @@ async def test_a_caller_of_a_run_in_progress_waits_and_gets_its_result(
     assert len([body for body in server.requests if body.get("stream")]) == 1
 
 
-async def test_a_budget_that_is_reached_ends_the_stream_with_its_error(session: Opened, server: FakeOpenAI) -> None:
+async def test_reaching_a_budget_ends_the_stream_with_an_error(session: Opened, server: FakeOpenAI) -> None:
     with pytest.raises(PausedError, match="--max-calls"):
         await told(astream_research(session(max_calls=2), QUESTION))
     assert server.calls() == 2
@@ -214,7 +214,7 @@ async def test_a_stream_that_never_completes_emits_a_restart_and_an_error(sessio
     assert came[-1]["kind"] == "restarted"
 
 
-async def test_a_callback_hears_the_same_events_and_gets_the_result(session: Opened, experiment: Any) -> None:
+async def test_a_callback_receives_the_same_events_and_the_result(session: Opened, experiment: Any) -> None:
     came: list[Event] = []
     record = await awrite_section(session(), "discussion", experiment, on_event=came.append)
     assert "".join(tokens(came)) == record["text"]
@@ -224,7 +224,7 @@ async def test_a_callback_hears_the_same_events_and_gets_the_result(session: Ope
     assert "".join(tokens(answered)) == answer["text"]
 
 
-async def test_a_server_that_is_busy_is_waited_for_before_the_first_token(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_stream_waits_for_a_busy_server_before_its_first_token(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes(DRAFT)
     server.failures = [Status(503, retry_after="0")]
     came = await told(astream_research(session(), QUESTION))

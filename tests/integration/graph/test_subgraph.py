@@ -29,7 +29,7 @@ STEPS_OF_A_SECTION = {"default_queries", "gather", "agent", "guard", "generate",
 
 @dataclass(frozen=True)
 class Told:
-    """What a run of the example told, and how it ended."""
+    """The events of a run of the example, and how it ended."""
 
     events: list[tuple[str, str]]
     returncode: int
@@ -81,7 +81,7 @@ def run_example(home: Path, base_url: str, *, kill_at: str = "", interrupts: str
 
 @dataclass(frozen=True)
 class Whole:
-    """An undisturbed run: what it told, the model calls that it made, and its home."""
+    """An undisturbed run: its events, its model calls, and its home."""
 
     told: Told
     calls: int
@@ -98,7 +98,7 @@ def whole(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
         return Whole(told, server.calls(), home)
 
 
-def test_a_parent_streams_the_steps_and_the_progress_of_each_section(whole: Whole) -> None:
+def test_a_parent_graph_streams_the_steps_and_progress_of_each_section(whole: Whole) -> None:
     told = whole.told
     assert set(told.steps) >= STEPS_OF_A_SECTION | {"plan", "write", "assemble"}
     assert told.steps["render"] == told.steps["write"] == 2
@@ -123,7 +123,7 @@ def test_a_finished_paper_is_shown_again_without_a_call(whole: Whole) -> None:
         pytest.param("writing: writing the discussion", id="in-the-second-section-while-it-is-written"),
     ],
 )
-def test_a_killed_parent_resumes_inside_the_section(home: Path, whole: Whole, kill_at: str) -> None:
+def test_a_killed_parent_graph_resumes_inside_the_section(home: Path, whole: Whole, kill_at: str) -> None:
     with FakeOpenAI() as server:
         killed = run_example(home, server.base_url, kill_at=kill_at)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -138,7 +138,7 @@ def test_a_killed_parent_resumes_inside_the_section(home: Path, whole: Whole, ki
 
 
 @pytest.mark.long
-def test_the_questions_of_its_sections_reach_a_parent(home: Path, whole: Whole) -> None:
+def test_questions_of_sections_reach_the_parent_graph(home: Path, whole: Whole) -> None:
     with FakeOpenAI() as server:
         told = run_example(home, server.base_url, interrupts='["needs", "evidence"]')
         assert (told.returncode, told.stderr) == (0, "")
@@ -146,7 +146,7 @@ def test_the_questions_of_its_sections_reach_a_parent(home: Path, whole: Whole) 
         assert told.steps["ask_needs"] == told.steps["ask_evidence"] == 2
 
 
-async def test_a_parent_with_our_names_takes_the_graph_as_its_node(
+async def test_a_parent_graph_with_the_same_field_names_uses_the_graph_as_a_node(
     home: Path, experiment: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Settings(TypedDict):
@@ -182,7 +182,7 @@ async def test_a_parent_with_our_names_takes_the_graph_as_its_node(
     assert set(values) == {"section", "experiment", "text", "result", "reviewed"}
 
 
-def test_a_graph_runs_without_an_event_loop_and_inside_another(
+def test_a_graph_runs_with_and_without_an_event_loop(
     home: Path, experiment: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITELOOM_HOME", str(home))
@@ -197,7 +197,7 @@ def test_a_graph_runs_without_an_event_loop_and_inside_another(
     assert parent.compile(checkpointer=InMemorySaver()).invoke(given, {"configurable": {"thread_id": "1"}})
 
 
-def test_a_parent_gets_the_questions_of_the_graph_and_resumes_it_with_the_answers_of_any_client(
+def test_a_parent_graph_gets_the_questions_and_resumes_with_any_clients_answers(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Mine(ResearchInput, ResearchOutput):

@@ -21,7 +21,7 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_of_the_docs_runs(program: str, home: Path) -> None:
+def test_a_program_in_the_docs_runs(program: str, home: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment({"HOME": str(home)}), capture_output=True, text=True
     )
@@ -29,7 +29,7 @@ def test_a_program_of_the_docs_runs(program: str, home: Path) -> None:
     assert ("rendered" in done.stdout) is ("EventProjections" in program) and done.stdout.strip()
 
 
-def test_a_batch_without_a_loop_and_typed_events(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_runs_without_an_event_loop_and_events_are_typed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CITELOOM_HOME", str(home))
     asked = [{"question": question} for question in ("How many seeds are needed?", "What does Okafor say?")]
     answers = research_graph().batch(asked)

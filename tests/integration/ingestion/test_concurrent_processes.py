@@ -45,7 +45,7 @@ def holder(home: Home) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.long
-def test_two_commands_at_once_wait_say_for_whom_and_take_turns(
+def test_two_concurrent_ingests_take_turns_and_say_which_process_they_wait_for(
     home: Home, holder: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     command = ("--home", home.root, "ingest", SAMPLES, "--json")
@@ -81,7 +81,7 @@ async def seen_whole(library: Library) -> set[str]:
 
 @pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize("event", ["Staged", "Vectors", "FullText", "Words", "Stored"])
-async def test_a_reader_sees_whole_papers_only(
+async def test_a_reader_sees_only_complete_papers(
     home: Home, papers: Path, open_library: Callable[..., Library], event: str, number: int
 ) -> None:
     before = open_library()
@@ -99,7 +99,7 @@ async def test_a_reader_sees_whole_papers_only(
     "event",
     ["Staged", "Stored", *(pytest.param(event, marks=pytest.mark.long) for event in ("Vectors", "FullText", "Words"))],
 )
-async def test_a_reader_of_an_edited_paper_sees_it_old_or_new_or_not_at_all(
+async def test_a_reader_sees_the_old_or_new_version_of_an_edited_paper_or_none(
     home: Home, papers: Path, tmp_path: Path, open_library: Callable[..., Library], event: str
 ) -> None:
     before = open_library()

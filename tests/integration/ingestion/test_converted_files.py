@@ -1,4 +1,4 @@
-"""An unchanged PDF is not read again, an edited one is, and nothing of it stays when its paper leaves."""
+"""An unchanged PDF is not read again, an edited one is, and its cache entry is deleted with its paper."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def entries(library: Library) -> list[Path]:
     return sorted(library.home.converted.glob("*"))
 
 
-def test_an_unchanged_file_starts_no_reader(pdf: Path, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_file_is_not_converted_again(pdf: Path, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     assert asyncio.run(ingest(library, [pdf])).added == ("tree",)
     monkeypatch.setattr(sandbox, "_THIS", "no_such_module_anywhere")
     again = asyncio.run(ingest(library, [pdf]))
@@ -33,14 +33,14 @@ def test_an_unchanged_file_starts_no_reader(pdf: Path, library: Library, monkeyp
     assert "the PDF reader ended with exit code 1" in asyncio.run(ingest(library, [pdf])).refused[0].reason
 
 
-def test_a_broken_entry_is_converted_again(pdf: Path, library: Library) -> None:
+def test_a_broken_cache_entry_is_converted_again(pdf: Path, library: Library) -> None:
     asyncio.run(ingest(library, [pdf]))
     (entry,) = entries(library)
     entry.write_text('{"stamp": ', encoding="utf-8")
     assert asyncio.run(ingest(library, [pdf])).unchanged == ("tree",)
 
 
-def test_it_leaves_with_its_paper(pdf: Path, library: Library) -> None:
+def test_a_cache_entry_is_deleted_with_its_paper(pdf: Path, library: Library) -> None:
     asyncio.run(ingest(library, [pdf]))
     asyncio.run(remove_all(library, ["tree"]))
     assert entries(library) == []
@@ -51,7 +51,7 @@ def test_it_leaves_with_its_paper(pdf: Path, library: Library) -> None:
     assert entries(library) == []
 
 
-def test_a_refused_file_is_read_again_the_next_time(library: Library, tmp_path: Path, pdf: Path) -> None:
+def test_a_refused_file_is_read_again_next_time(library: Library, tmp_path: Path, pdf: Path) -> None:
     cut = tmp_path / "in" / "cut.pdf"
     cut.write_bytes(pdf.read_bytes()[:50_000])
     assert len(asyncio.run(ingest(library, [cut])).refused) == 1

@@ -171,14 +171,14 @@ async def test_damage_is_reported_and_repaired(
     assert await everything(open_library()) == sound
 
 
-async def test_a_missing_full_text_folder_is_made_again_on_opening(
+async def test_a_missing_full_text_folder_is_recreated_on_opening(
     sound: dict[str, Any], home: Home, open_library: Callable[..., Library]
 ) -> None:
     shutil.rmtree(home.fulltext)
     assert await everything(open_library()) == sound
 
 
-async def test_an_index_that_has_lost_its_vectors_is_named_and_made_again(
+async def test_an_index_without_vectors_is_reported_and_rebuilt(
     papers: Path, home: Home, open_library: Callable[..., Library]
 ) -> None:
     # Chroma moves vectors to files of their own after a thousand; before that they are in its database.
@@ -203,7 +203,7 @@ async def test_an_index_that_has_lost_its_vectors_is_named_and_made_again(
     assert after == before
 
 
-async def test_what_cannot_be_repaired_is_reported_and_the_rest_is_repaired(
+async def test_unrepairable_damage_is_reported_and_the_rest_is_repaired(
     sound: dict[str, Any], papers: Path, open_library: Callable[..., Library]
 ) -> None:
     library = open_library()
@@ -216,7 +216,7 @@ async def test_what_cannot_be_repaired_is_reported_and_the_rest_is_repaired(
     assert library.chunks([chunk_id("grace2021", 1)])
 
 
-async def test_a_paper_that_another_process_is_indexing_is_no_problem(library: Library) -> None:
+async def test_a_paper_being_indexed_by_another_process_is_not_a_problem(library: Library) -> None:
     library.catalog.stage([change("mill1999", np.ones((1, 64), np.float32), "A mill.")])
     assert "unfinished: not fully indexed: mill1999" in problems(library)
     async with library.home.writer_lock().held():

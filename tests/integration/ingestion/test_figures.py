@@ -140,7 +140,7 @@ def test_a_figure_of_a_pdf_is_drawn_from_its_page(library: Library, folder: Path
         ("data:image/png;base64,AAA", "damaged"),
     ],
 )
-def test_what_is_not_read_says_why(library: Library, folder: Path, address: str, reason: str) -> None:
+def test_an_image_that_is_not_read_has_a_reason(library: Library, folder: Path, address: str, reason: str) -> None:
     import os
 
     (folder.parent / "secret.png").write_bytes(picture(colour="blue"))
@@ -157,7 +157,7 @@ def test_what_is_not_read_says_why(library: Library, folder: Path, address: str,
     assert not library.home.figures.exists()
 
 
-def test_an_archive_that_expands_endlessly_costs_its_images_only(library: Library, folder: Path) -> None:
+def test_an_archive_that_expands_endlessly_loses_only_its_images(library: Library, folder: Path) -> None:
     source = folder / "source.txt"
     source.write_text(markdown("loom.png"), encoding="utf-8")
     whole = folder.parent / "whole.docx"
@@ -172,7 +172,7 @@ def test_an_archive_that_expands_endlessly_costs_its_images_only(library: Librar
     assert "larger than 50 MB" in figure.no_image
 
 
-def test_a_reader_that_dies_costs_the_images_only(
+def test_a_crashing_image_reader_loses_only_the_images(
     library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sandbox, "_THIS", "no_such_module_anywhere")
@@ -182,7 +182,7 @@ def test_a_reader_that_dies_costs_the_images_only(
     assert "the image reader ended with exit code 1" in figure.no_image
 
 
-def test_unchanged_figures_start_no_reader(library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_figures_are_not_read_again(library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "p.md").write_text(markdown("loom.png"), encoding="utf-8")
     taken_in(library, folder)
     monkeypatch.setattr(sandbox, "_THIS", "no_such_module_anywhere")
@@ -190,7 +190,7 @@ def test_unchanged_figures_start_no_reader(library: Library, folder: Path, monke
     assert library.figures("p")[0].width == 300
 
 
-def test_a_library_made_before_figures_were_read_reads_them_without_embedding(
+def test_a_library_older_than_figures_gets_them_without_embedding(
     folder: Path, open_library: Callable[[], Library]
 ) -> None:
     (folder / "p.md").write_text(markdown("loom.png"), encoding="utf-8")
@@ -222,7 +222,7 @@ def test_a_description_stays_with_its_image(library: Library, folder: Path) -> N
     assert figure_of(library, folder / "p.md").description == ""
 
 
-def test_images_leave_with_their_paper(library: Library, folder: Path) -> None:
+def test_images_are_deleted_with_their_paper(library: Library, folder: Path) -> None:
     for name in ("a.md", "b.md"):
         (folder / name).write_text(f"{markdown('loom.png')}\n\nThis is {name}.\n", encoding="utf-8")
     taken_in(library, folder)

@@ -1,4 +1,4 @@
-"""The full-text index beside the other stores: what it finds, and what happens when it is not as it should be."""
+"""The full-text index beside the other stores: what it finds, and what happens when it is damaged or stale."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def problems(library: Library) -> list[str]:
         "loom " * 3000,
     ],
 )
-async def test_a_query_is_words_whatever_stands_in_it(library: Library, papers: Path, query: str) -> None:
+async def test_a_query_is_read_as_words_whatever_characters_it_contains(
+    library: Library, papers: Path, query: str
+) -> None:
     await ingest(library, [papers])
     assert found(library, query)[0].startswith("ada2020:")
 
@@ -54,7 +56,7 @@ async def test_a_query_without_known_words_finds_nothing(library: Library, paper
     assert found(library, query) == []
 
 
-async def test_scopes_give_only_what_they_hold(library: Library, papers: Path) -> None:
+async def test_each_scope_returns_only_its_own_passages(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     query = "number measured trials"
     assert len(found(library, query, 1000)) == library.chunk_count()
@@ -68,7 +70,7 @@ async def test_scopes_give_only_what_they_hold(library: Library, papers: Path) -
         assert found(library, query, **nothing) == []
 
 
-async def test_a_corrected_year_narrows_at_once(library: Library, papers: Path) -> None:
+async def test_a_corrected_year_narrows_searches_at_once(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     bib = papers / "library.bib"
     bib.write_text(bib.read_text(encoding="utf-8").replace("year = {2020}", "year = {1843}"), encoding="utf-8")
@@ -78,7 +80,7 @@ async def test_a_corrected_year_narrows_at_once(library: Library, papers: Path) 
     assert problems(library) == []
 
 
-async def test_edits_and_removals_reach_the_words(library: Library, papers: Path) -> None:
+async def test_edits_and_removals_reach_the_full_text_index(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     file = papers / "ada2020.md"
     file.write_text(file.read_text(encoding="utf-8").replace("loom outcome", "mill outcome"), encoding="utf-8")
@@ -90,7 +92,7 @@ async def test_edits_and_removals_reach_the_words(library: Library, papers: Path
     assert problems(library) == []
 
 
-async def test_a_home_from_before_gets_its_index_on_opening(
+async def test_an_older_home_gets_its_index_on_opening(
     home: Home, papers: Path, open_library: Callable[..., Library]
 ) -> None:
     library = open_library()
@@ -105,7 +107,7 @@ async def test_a_home_from_before_gets_its_index_on_opening(
     assert found(again, "loom") and problems(again) == []
 
 
-async def test_a_rebuilding_that_was_killed_is_begun_again(
+async def test_a_killed_rebuild_starts_again(
     home: Home, papers: Path, open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = open_library()
@@ -140,7 +142,7 @@ async def test_a_broken_index_is_reported_and_repaired(
     assert problems(broken) == [] and found(broken, "loom")
 
 
-async def test_stale_words_are_found_and_repaired(library: Library, papers: Path) -> None:
+async def test_stale_index_entries_are_found_and_repaired(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     chunks = library.paper_chunks("ada2020")
     library.fulltext.put({"ada2020": [replace(chunks[0], text="other words")]})
@@ -151,9 +153,7 @@ async def test_stale_words_are_found_and_repaired(library: Library, papers: Path
     assert problems(library) == []
 
 
-async def test_what_another_process_wrote_or_removed_is_seen(
-    papers: Path, open_library: Callable[..., Library]
-) -> None:
+async def test_a_search_sees_changes_by_another_process(papers: Path, open_library: Callable[..., Library]) -> None:
     writer, reader = open_library(), open_library()
     await ingest(writer, [papers / "ada2020.md"])
     assert found(reader, "loom") and not found(reader, "compiler")

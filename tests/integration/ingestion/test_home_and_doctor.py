@@ -1,4 +1,4 @@
-"""Where the library lives, and what doctor finds and mends there."""
+"""Where the library is, and what doctor finds and repairs there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def problems(library: Library) -> list[str]:
     return [f"{finding.topic}: {finding.message}" for finding in examine(library) if finding.level == "problem"]
 
 
-def test_the_nearest_home_upwards_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_nearest_home_in_the_parent_folders_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep = tmp_path / "project" / "a" / "b"
     deep.mkdir(parents=True)
     monkeypatch.chdir(deep)
@@ -35,7 +35,7 @@ def test_the_nearest_home_upwards_is_found(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("place", ["home", "home/inside", "home/deep/inside"])
-def test_a_home_that_cannot_be_written_is_named(tmp_path: Path, place: str) -> None:
+def test_a_home_without_write_permission_is_reported(tmp_path: Path, place: str) -> None:
     (tmp_path / "home").write_text("a file in the way", encoding="utf-8")
     home = FolderHome(tmp_path / place)
     with pytest.raises(InputError, match="cannot be written") as raised:
@@ -46,7 +46,7 @@ def test_a_home_that_cannot_be_written_is_named(tmp_path: Path, place: str) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
 
 
-def test_a_file_in_place_of_a_folder_is_named(home: Home) -> None:
+def test_a_file_in_place_of_a_folder_is_reported(home: Home) -> None:
     locks = home.root / "locks"
     home.root.mkdir(exist_ok=True)
     locks.write_text("a file in the way", encoding="utf-8")
@@ -55,7 +55,7 @@ def test_a_file_in_place_of_a_folder_is_named(home: Home) -> None:
     assert locks.is_file()
 
 
-def test_nothing_is_left_of_a_home_that_could_only_be_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_that_could_not_be_completed_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(**_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -65,26 +65,26 @@ def test_nothing_is_left_of_a_home_that_could_only_be_begun(tmp_path: Path, monk
     assert list(tmp_path.iterdir()) == []
 
 
-def test_reading_needs_a_library(home: Home) -> None:
+def test_reading_requires_a_library(home: Home) -> None:
     with pytest.raises(InputError, match="holds no library") as raised:
         Library.open(home, WordEmbedding(), create=False)
     assert "ingest" in raised.value.help
     assert not home.root.exists()
 
 
-def test_a_catalog_that_is_none_is_named(home: Home) -> None:
+def test_a_file_that_is_not_a_catalog_is_reported(home: Home) -> None:
     home.prepare().catalog.write_bytes(b"not a database, but long enough to be looked at as one" * 30)
-    with pytest.raises(InputError, match=r"catalog\.sqlite: is not a library catalog"):
+    with pytest.raises(InputError, match=r"catalog\.sqlite is not a library catalog"):
         Library.open(home, WordEmbedding())
 
 
-def test_a_catalog_of_a_newer_citeloom_is_left_alone(home: Home, open_library: Callable[..., Library]) -> None:
+def test_a_catalog_from_a_newer_citeloom_is_left_alone(home: Home, open_library: Callable[..., Library]) -> None:
     open_library().catalog.set_meta("schema", "999")
     with pytest.raises(OtherFormatError):
         open_library()
 
 
-async def test_doctor_is_content_with_a_sound_library(library: Library, papers: Path) -> None:
+async def test_doctor_finds_no_fault_in_a_sound_library(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     findings = {finding.topic: finding for finding in examine(library)}
     assert {finding.level for finding in findings.values()} == {"fine"}
@@ -93,7 +93,7 @@ async def test_doctor_is_content_with_a_sound_library(library: Library, papers: 
     assert "2 papers" in findings["library"].message
 
 
-async def test_missing_vectors_are_found_and_made_again(library: Library, papers: Path) -> None:
+async def test_missing_vectors_are_found_and_recomputed(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     library.store.delete(["ada2020:00001", "ada2020:00002"])
     library.store.delete(["grace2021"], "summaries")
@@ -104,7 +104,7 @@ async def test_missing_vectors_are_found_and_made_again(library: Library, papers
     assert len(library.store.stored_ids()) == library.chunk_count()
 
 
-async def test_orphans_are_found_and_dropped(library: Library, papers: Path) -> None:
+async def test_orphans_are_found_and_deleted(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     with sqlite3.connect(library.home.catalog) as db:
         db.execute("DELETE FROM papers WHERE key = 'ada2020'")
@@ -118,7 +118,7 @@ async def test_orphans_are_found_and_dropped(library: Library, papers: Path) -> 
     assert library.store.stored_ids("summaries") == {"grace2021"}
 
 
-async def test_a_file_that_is_gone_is_noticed(library: Library, papers: Path) -> None:
+async def test_a_missing_file_is_noticed(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     (papers / "ada2020.md").unlink()
     assert [finding.topic for finding in examine(library) if finding.level == "notice"] == ["files"]

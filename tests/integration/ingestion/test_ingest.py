@@ -42,7 +42,7 @@ def assert_sound(library: Library) -> None:
         )
 
 
-async def test_papers_are_taken_in_with_their_entries(library: Library, papers: Path) -> None:
+async def test_papers_are_ingested_with_their_entries(library: Library, papers: Path) -> None:
     report = (await ingest(library, [papers])).as_dict()
     assert (report["papers_added"], report["refused"], report["warnings"]) == (2, [], [])
     assert report["chunks_embedded"] == library.chunk_count() > 8
@@ -63,7 +63,7 @@ async def test_reference_lists_are_not_searched(library: Library, papers: Path) 
     assert not any("reference number" in chunk.text for chunk in library.paper_chunks("ada2020"))
 
 
-async def test_second_ingest_embeds_nothing_and_keeps_the_version(library: Library, papers: Path) -> None:
+async def test_a_second_ingest_embeds_nothing_and_keeps_the_version(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     before, version = len(embedded(library)), library.version()
     report = (await ingest(library, [papers])).as_dict()
@@ -71,7 +71,7 @@ async def test_second_ingest_embeds_nothing_and_keeps_the_version(library: Libra
     assert (len(embedded(library)), library.version()) == (before, version)
 
 
-async def test_an_edit_embeds_only_what_it_changed(library: Library, papers: Path) -> None:
+async def test_an_edit_embeds_only_the_changed_chunks(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     before, version = len(embedded(library)), library.version()
     file = papers / "ada2020.md"
@@ -89,7 +89,7 @@ async def test_an_edit_embeds_only_what_it_changed(library: Library, papers: Pat
     assert_sound(library)
 
 
-async def test_a_shorter_text_leaves_no_chunk_behind(library: Library, papers: Path) -> None:
+async def test_shortening_a_text_leaves_no_old_chunk(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     count = library.chunk_count("ada2020")
     file = papers / "ada2020.md"
@@ -122,7 +122,7 @@ async def test_a_renamed_file_keeps_its_paper(library: Library, papers: Path, pr
     (papers / "library.bib").unlink()
     report = await ingest(library, [papers], prune=prune)
     assert (report.added, report.removed) == ((), ())
-    assert any("lovelace.md: is ada2020 under a new name" in warning for warning in report.warnings)
+    assert any("lovelace.md is ada2020 under a new name" in warning for warning in report.warnings)
     moved = library.paper("ada2020")
     assert Path(moved.source).name == "lovelace.md" and replace(moved, source=paper.source) == paper
     assert len(embedded(library)) == before
@@ -131,7 +131,7 @@ async def test_a_renamed_file_keeps_its_paper(library: Library, papers: Path, pr
     assert_sound(library)
 
 
-async def test_an_entry_that_comes_later_gives_its_key(library: Library, papers: Path) -> None:
+async def test_an_entry_added_later_provides_the_key(library: Library, papers: Path) -> None:
     """The file is then another paper's, and the made-up key goes when asked."""
     text = BIB.replace("ada2020", "lovelace1843")
     (papers / "library.bib").unlink()
@@ -144,7 +144,7 @@ async def test_an_entry_that_comes_later_gives_its_key(library: Library, papers:
     assert_sound(library)
 
 
-async def test_an_edit_after_a_renaming_stays_with_its_paper(library: Library, papers: Path) -> None:
+async def test_a_renamed_file_that_is_edited_keeps_its_paper(library: Library, papers: Path) -> None:
     (papers / "library.bib").unlink()
     await ingest(library, [papers])
     file = (papers / "ada2020.md").rename(papers / "lovelace.md")
@@ -156,7 +156,9 @@ async def test_an_edit_after_a_renaming_stays_with_its_paper(library: Library, p
     assert_sound(library)
 
 
-async def test_only_what_was_in_the_folder_is_pruned(library: Library, papers: Path, tmp_path: Path) -> None:
+async def test_pruning_removes_only_papers_that_were_in_the_folder(
+    library: Library, papers: Path, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "hoare1969.md").write_text(paper_text("Axioms", "axiom"), encoding="utf-8")
@@ -169,7 +171,7 @@ async def test_only_what_was_in_the_folder_is_pruned(library: Library, papers: P
     assert (await ingest(library, [papers, other], prune=True)).removed == ("hoare1969",)
 
 
-async def test_a_file_renamed_with_its_entry_takes_the_new_key(library: Library, papers: Path) -> None:
+async def test_a_file_renamed_with_its_entry_gets_the_new_key(library: Library, papers: Path) -> None:
     """The key that the user gives takes precedence over the text."""
     await ingest(library, [papers])
     before = len(embedded(library))
@@ -181,7 +183,7 @@ async def test_a_file_renamed_with_its_entry_takes_the_new_key(library: Library,
     assert_sound(library)
 
 
-async def test_a_moved_folder_changes_nothing_but_the_place(library: Library, papers: Path) -> None:
+async def test_moving_a_folder_changes_only_the_paths(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     version = library.version()
     moved = papers.rename(papers.parent / "elsewhere")
@@ -190,7 +192,7 @@ async def test_a_moved_folder_changes_nothing_but_the_place(library: Library, pa
     assert Path(library.paper("ada2020").source).parent == moved.resolve()
 
 
-async def test_a_deleted_file_stays_until_pruned(library: Library, papers: Path) -> None:
+async def test_a_paper_with_a_deleted_file_stays_until_pruned(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     (papers / "ada2020.md").unlink()
     report = await ingest(library, [papers])
@@ -221,7 +223,7 @@ async def test_the_plan_is_reported_before_any_work(library: Library, papers: Pa
     assert {event.key for event in events if isinstance(event, Stored)} == {"ada2020", "grace2021"}
 
 
-async def test_a_summary_is_asked_for_once(library: Library, papers: Path) -> None:
+async def test_a_summary_is_requested_once(library: Library, papers: Path) -> None:
     asked: list[str] = []
 
     async def summarize(paper: object, text: str) -> str:
@@ -271,7 +273,7 @@ async def test_a_broken_bib_keeps_its_good_entries(library: Library, papers: Pat
     assert library.paper("ada2020").title == "Looms and engines"
 
 
-async def test_a_paper_without_entry_says_so(library: Library, papers: Path) -> None:
+async def test_a_paper_without_an_entry_says_so(library: Library, papers: Path) -> None:
     (papers / "My notes (final).md").write_text(
         "# Knitting by machine\n\nWool is spun and knitted.\n", encoding="utf-8"
     )
@@ -307,7 +309,7 @@ async def test_another_embedding_model_is_refused(
     assert len(library.papers()) == 2
 
 
-async def test_a_failing_embedding_keeps_what_is_done(library: Library, papers: Path) -> None:
+async def test_a_failing_embedding_keeps_finished_papers(library: Library, papers: Path) -> None:
     class Failing(WordEmbedding):
         async def embed_documents(self, texts, on_done=None):  # type: ignore[no-untyped-def]
             if any("compiler" in text for text in texts):
@@ -325,7 +327,7 @@ async def test_a_failing_embedding_keeps_what_is_done(library: Library, papers: 
 
 
 @pytest.mark.parametrize(("at_once", "calls"), [(1, 4), (20, 2), (10_000, 1)])
-async def test_as_many_papers_are_embedded_with_one_call_as_an_endpoint_takes(
+async def test_papers_are_embedded_in_the_largest_batches_that_the_endpoint_accepts(
     library: Library, papers: Path, at_once: int, calls: int
 ) -> None:
     class Counting(WordEmbedding):
@@ -352,7 +354,7 @@ async def test_as_many_papers_are_embedded_with_one_call_as_an_endpoint_takes(
     assert_sound(library)
 
 
-async def test_scopes_give_only_what_they_hold(library: Library, papers: Path) -> None:
+async def test_each_scope_returns_only_its_own_passages(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     query = await library.embedding.embed_query("compiler procedure trials")
     near = nearest(library, query, 4)
@@ -385,7 +387,7 @@ async def test_large_scopes_are_searched_through_the_index(
     assert [chunk.id for chunk, _ in widened] == [chunk.id for chunk, _ in exact]
 
 
-async def test_windows_and_introductions(library: Library, papers: Path) -> None:
+async def test_a_paper_gives_windows_around_chunks_and_its_introduction(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     last = library.chunk_count("ada2020") - 1
     assert [chunk.index for chunk in library.window("ada2020:00000")] == [0, 1]
@@ -401,14 +403,14 @@ async def test_windows_and_introductions(library: Library, papers: Path) -> None
         library.paper("ada2002")
 
 
-async def test_a_copy_of_a_paper_is_named_and_not_added(library: Library, papers: Path) -> None:
+async def test_a_copy_of_a_paper_is_reported_and_not_added(library: Library, papers: Path) -> None:
     (papers / "library.bib").unlink()
     shutil.copy(papers / "ada2020.md", papers / "copy.md")
     report = await ingest(library, [papers])
     held = [paper.key for paper in library.papers()]
     assert "copy" not in held and "ada2020" in held
     assert [line for line in report.warnings if "copy.md" in line] == [
-        f"{papers / 'copy.md'}: is the same paper as ada2020, and was not added again."
+        f"{papers / 'copy.md'} is the same paper as ada2020, and was not added again."
     ]
     other = papers.parent / "other.md"
     shutil.copy(papers / "ada2020.md", other)

@@ -94,7 +94,7 @@ async def undisturbed(tmp_path: Path, papers: Path, edit: Callable[[], object] |
     ("together", "event", "number"),
     [*MOMENTS, *(pytest.param(*moment, marks=pytest.mark.long) for moment in FURTHER_MOMENTS)],
 )
-async def test_a_killed_ingest_is_made_good(
+async def test_the_ingest_after_a_kill_completes_the_library(
     home: Home,
     papers: Path,
     tmp_path: Path,
@@ -146,7 +146,7 @@ async def test_a_killed_edit_leaves_the_old_or_the_new_text(
     assert library.store.stored_ids() == wanted.chunks.keys()
 
 
-async def test_a_second_writer_waits_and_says_for_whom(
+async def test_a_second_writer_waits_and_says_for_which_process(
     home: Home, papers: Path, open_library: Callable[..., Library]
 ) -> None:
     with start(home, papers, "wait", "Stored", 1) as process:

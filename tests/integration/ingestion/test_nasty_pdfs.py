@@ -1,4 +1,4 @@
-"""Damaged, locked, scanned and mislabelled PDFs: each is taken in rightly or refused with its true reason."""
+"""Damaged, locked, scanned and mislabelled PDFs: each is ingested correctly or refused with its true reason."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def nasty(shared_dir: Path) -> Path:
     return shared_dir / "corpus" / "pdfs" / "nasty"
 
 
-def test_the_table_names_every_file(nasty: Path) -> None:
+def test_every_bad_pdf_has_an_expected_reason(nasty: Path) -> None:
     assert {file.stem for file in nasty.glob("*.pdf")} == {*REFUSED, "multicolumn"}
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_is_refused_with_its_true_reason_in_one_line(nasty: Path, name: str) -> None:
+def test_a_bad_pdf_is_refused_with_its_true_reason_in_one_line(nasty: Path, name: str) -> None:
     with pytest.raises(PdfRefusedError) as caught:
         read_pdf_apart(nasty / f"{name}.pdf")
     assert REFUSED[name] in str(caught.value)
@@ -66,7 +66,7 @@ def test_two_columns_are_indexed_in_reading_order(nasty: Path, library: Library)
 
 
 @pytest.mark.long
-def test_a_folder_of_them_leaves_nothing_half(nasty: Path, library: Library) -> None:
+def test_a_folder_of_bad_pdfs_leaves_nothing_half_done(nasty: Path, library: Library) -> None:
     report = asyncio.run(ingest(library, [nasty]))
     assert report.added == ("multicolumn",)
     assert {Path(item.path).stem for item in report.refused} == set(REFUSED)
@@ -77,20 +77,20 @@ def test_a_folder_of_them_leaves_nothing_half(nasty: Path, library: Library) -> 
     assert again.unchanged == ("multicolumn",) and again.chunks_embedded == 0 and len(again.refused) == len(REFUSED)
 
 
-def test_a_reader_that_hangs_is_stopped(tmp_path: Path) -> None:
+def test_a_hanging_reader_is_stopped(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.pdf"
     os.mkfifo(pipe)  # nobody ever writes to it
     with pytest.raises(PdfRefusedError, match="the PDF reader took longer than 2 seconds"):
         read_pdf_apart(pipe, seconds=2)
 
 
-def test_a_reader_that_dies_is_reported(nasty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crashing_reader_is_reported(nasty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "_THIS", "no_such_module_anywhere")
     with pytest.raises(PdfRefusedError, match="the PDF reader ended with exit code 1"):
         read_pdf_apart(nasty / "multicolumn.pdf")
 
 
-def test_markdown_is_taken_before_the_pdf_beside_it(shared_dir: Path, library: Library, tmp_path: Path) -> None:
+def test_markdown_is_preferred_to_the_pdf_beside_it(shared_dir: Path, library: Library, tmp_path: Path) -> None:
     folder = tmp_path / "both"
     folder.mkdir()
     shutil.copy(shared_dir / "corpus" / "papers" / "le2020treeheatr.md", folder)
@@ -104,7 +104,7 @@ def test_markdown_is_taken_before_the_pdf_beside_it(shared_dir: Path, library: L
     assert library.paper("le2020treeheatr").pages == 7
 
 
-def test_a_folder_without_papers_says_what_is_taken(library: Library, tmp_path: Path) -> None:
+def test_a_folder_without_papers_lists_the_accepted_types(library: Library, tmp_path: Path) -> None:
     (tmp_path / "notes.xyz").write_text("x")
-    with pytest.raises(InputError, match=r"holds no papers .*\.pdf"):
+    with pytest.raises(InputError, match=r"no papers found .*\.pdf"):
         asyncio.run(ingest(library, [tmp_path]))

@@ -42,9 +42,7 @@ def problems(library: Library) -> list[str]:
     return [f"{finding.topic}: {finding.message}" for finding in examine(library) if finding.level == "problem"]
 
 
-async def test_a_paper_is_found_by_the_note_on_it_and_nothing_is_cited_from_it(
-    library: Library, papers: Path, note: Path
-) -> None:
+async def test_a_note_finds_its_paper_and_is_never_cited(library: Library, papers: Path, note: Path) -> None:
     report = await ingest(library, [papers])
     assert (report.added, report.warnings, report.refused) == (("ada2020", "grace2021"), (), ())
     assert library.note("ada2020") == NOTE and library.note("grace2021") == ""
@@ -58,7 +56,7 @@ async def test_a_paper_is_found_by_the_note_on_it_and_nothing_is_cited_from_it(
     assert f"The user's own note on it, not the paper's words: {NOTE}" in told
 
 
-async def test_a_changed_and_a_removed_note_embed_no_chunk_again(library: Library, papers: Path, note: Path) -> None:
+async def test_changing_or_removing_a_note_embeds_no_chunk_again(library: Library, papers: Path, note: Path) -> None:
     await ingest(library, [papers])
     before, version = contents(library), library.version()
     embedded(library).clear()
@@ -75,7 +73,7 @@ async def test_a_changed_and_a_removed_note_embed_no_chunk_again(library: Librar
     assert contents(library) == before and problems(library) == []
 
 
-async def test_an_edit_of_a_long_note_embeds_what_it_changed(library: Library, papers: Path, note: Path) -> None:
+async def test_editing_a_long_note_embeds_only_what_changed(library: Library, papers: Path, note: Path) -> None:
     paragraphs = [" ".join(f"word{number}x{place}" for place in range(250)) for number in range(4)]
     note.write_text("\n\n".join(paragraphs), encoding="utf-8")
     await ingest(library, [papers])
@@ -96,7 +94,7 @@ async def test_an_edit_of_a_long_note_embeds_what_it_changed(library: Library, p
     ("name", "key"),
     [("ada2020.Notes.MD", "ada2020"), ("file-name.notes.md", "grace2021"), ("grace2021.notes.md", "grace2021")],
 )
-async def test_a_note_goes_by_key_or_by_file_whatever_the_case_of_its_ending(
+async def test_a_note_belongs_to_a_key_or_file_whatever_the_case_of_its_ending(
     library: Library, papers: Path, name: str, key: str
 ) -> None:
     bib = papers / "library.bib"
@@ -110,7 +108,7 @@ async def test_a_note_goes_by_key_or_by_file_whatever_the_case_of_its_ending(
     assert (await matches(library))[0] == (key, NOTE)
 
 
-async def test_a_note_on_no_paper_is_named_and_is_no_paper(library: Library, papers: Path) -> None:
+async def test_a_note_without_a_paper_is_reported_and_is_not_a_paper(library: Library, papers: Path) -> None:
     (papers / "nobody1900.notes.md").write_text(NOTE, encoding="utf-8")
     (papers / "elsewhere").mkdir()
     (papers / "elsewhere" / "ada2020.notes.md").write_text(NOTE, encoding="utf-8")
@@ -127,13 +125,13 @@ async def test_a_note_on_no_paper_is_named_and_is_no_paper(library: Library, pap
     assert all(passage == "" for _, passage in await matches(library))
 
 
-async def test_an_empty_note_is_none(library: Library, papers: Path, note: Path) -> None:
+async def test_a_blank_note_counts_as_no_note(library: Library, papers: Path, note: Path) -> None:
     note.write_text(" \n", encoding="utf-8")
     report = await ingest(library, [papers])
     assert (report.refused, report.warnings, library.note("ada2020")) == ((), (), "")
 
 
-async def test_a_note_follows_a_renamed_paper_and_leaves_with_a_removed_one(
+async def test_a_note_follows_a_renamed_paper_and_is_deleted_with_a_removed_one(
     library: Library, papers: Path, note: Path
 ) -> None:
     (papers / "library.bib").unlink()
@@ -153,7 +151,7 @@ async def test_a_note_follows_a_renamed_paper_and_leaves_with_a_removed_one(
     assert library.store.stored_ids("notes") == set() and problems(library) == []
 
 
-async def test_rebuilding_keeps_notes_and_takes_what_lies_beside_the_papers_now(
+async def test_rebuilding_keeps_notes_and_reads_those_beside_the_papers_now(
     library: Library, papers: Path, note: Path
 ) -> None:
     await ingest(library, [papers])
@@ -167,7 +165,7 @@ async def test_rebuilding_keeps_notes_and_takes_what_lies_beside_the_papers_now(
     assert problems(library) == [] and embedded(library) == [] and (await matches(library))[0] == ("ada2020", NOTE)
 
 
-async def test_passages_of_no_note_are_dropped_and_missing_ones_made_again(
+async def test_orphaned_note_passages_are_dropped_and_missing_ones_rebuilt(
     library: Library, papers: Path, note: Path
 ) -> None:
     await ingest(library, [papers])
@@ -189,7 +187,7 @@ async def test_passages_of_no_note_are_dropped_and_missing_ones_made_again(
         *(pytest.param(event, marks=pytest.mark.long) for event in ("Vectors", "FullText", "Words")),
     ],
 )
-async def test_a_kill_while_a_note_changes_leaves_the_old_or_the_new_one(
+async def test_a_kill_during_a_note_change_leaves_the_old_or_the_new_note(
     home: Home, papers: Path, note: Path, open_library: Callable[..., Library], event: str
 ) -> None:
     before = open_library()

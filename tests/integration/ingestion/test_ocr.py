@@ -1,6 +1,6 @@
 """Pages without text are read by OCR if the user wants it, and only those; a program that misbehaves harms nothing.
 
-What tesseract itself makes of a page is tried where it is installed; its faults are played by a program of that name.
+Real tesseract is tested if it is installed; a stand-in program imitates its faults.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def text_of(library: Library, key: str) -> str:
 
 @needs_tesseract
 @pytest.mark.parametrize("turned", [-90, 3, *(pytest.param(it, marks=pytest.mark.long) for it in (0, 90, 180, -2))])
-def test_a_scan_is_read_however_it_lies(turned: float, folder: Path, library: Library) -> None:
+def test_a_scan_is_read_at_any_rotation(turned: float, folder: Path, library: Library) -> None:
     write_scan(folder / "scan.pdf", [PAGE], turned=turned)
     report = asyncio.run(ingest(library, [folder], ocr=with_ocr()))
     assert report.added == ("scan",)
@@ -69,7 +69,7 @@ def test_a_scan_is_read_however_it_lies(turned: float, folder: Path, library: Li
 
 
 @needs_tesseract
-def test_german_is_read_in_german(folder: Path, library: Library) -> None:
+def test_german_scans_are_read_as_german(folder: Path, library: Library) -> None:
     try:
         german = with_ocr("deu+eng")
     except InputError as error:
@@ -82,7 +82,7 @@ def test_german_is_read_in_german(folder: Path, library: Library) -> None:
 
 
 @needs_tesseract
-def test_a_blank_page_between_scans_keeps_the_pages_in_order(folder: Path, library: Library) -> None:
+def test_a_blank_page_between_scans_keeps_the_page_order(folder: Path, library: Library) -> None:
     last = ("Discussion", "Whoever turns the last page of a scan finds the discussion of the degrees there.")
     write_scan(folder / "scan.pdf", [PAGE, (), last])
     report = asyncio.run(ingest(library, [folder], ocr=with_ocr()))
@@ -91,14 +91,14 @@ def test_a_blank_page_between_scans_keeps_the_pages_in_order(folder: Path, libra
     assert [chunk.page for chunk in library.paper_chunks("scan") if "turns the last page" in chunk.text] == [3]
 
 
-def test_a_scan_is_refused_without_ocr_and_the_message_names_the_option(folder: Path, library: Library) -> None:
+def test_without_ocr_a_scan_is_refused_and_the_message_names_the_option(folder: Path, library: Library) -> None:
     write_scan(folder / "scan.pdf", [PAGE])
     (refusal,) = asyncio.run(ingest(library, [folder])).refused
     assert "without any text (scanned?)" in refusal.reason and "--ocr" in refusal.reason
     assert "CITELOOM_OCR=auto" in refusal.reason
 
 
-def test_pages_with_text_keep_it(
+def test_pages_that_have_text_keep_it(
     folder: Path, library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, tmp_path, printing(SAID))
@@ -108,7 +108,7 @@ def test_pages_with_text_keep_it(
     assert library.paper("mixed").ocr_pages == (2,)
 
 
-def test_an_unchanged_file_is_read_once_until_other_languages_are_asked_for(
+def test_an_unchanged_scan_is_read_once_per_choice_of_languages(
     folder: Path, library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = tmp_path / "readings"
@@ -145,7 +145,7 @@ def test_a_file_read_without_ocr_is_read_again_with_it(
         (":", "tesseract printed something other than hOCR"),
     ],
 )
-def test_a_page_that_fails_is_named_and_tried_again(
+def test_a_failing_page_is_reported_and_tried_again(
     reading: str, reason: str, folder: Path, library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, tmp_path, reading)
@@ -159,7 +159,7 @@ def test_a_page_that_fails_is_named_and_tried_again(
     assert SAID in text_of(library, "mixed")
 
 
-def test_a_scan_of_which_no_page_could_be_read_is_refused_with_the_reason(
+def test_a_scan_without_a_readable_page_is_refused_with_the_reason(
     folder: Path, library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, tmp_path, "exit 3")
@@ -171,7 +171,7 @@ def test_a_scan_of_which_no_page_could_be_read_is_refused_with_the_reason(
     assert refusal.reason == "holds no text, nor did OCR find any on its pages"
 
 
-def test_the_upright_reading_is_taken_even_if_it_has_a_word_less(folder: Path, tmp_path: Path) -> None:
+def test_an_upright_reading_wins_even_with_one_word_less(folder: Path, tmp_path: Path) -> None:
     aside, upright = hocr("read as it lay on its side", angle=90), hocr("read as it should be read")
     mark = tmp_path / "read"
     both = f"if [ -e {mark} ]; then cat <<'END'\n{upright}\nEND\nelse touch {mark}; cat <<'END'\n{aside}\nEND\nfi"
@@ -181,7 +181,7 @@ def test_the_upright_reading_is_taken_even_if_it_has_a_word_less(folder: Path, t
     assert " ".join(run.text for run in page.runs) == "read as it should be read"
 
 
-def test_a_program_that_hangs_is_killed(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_program_is_killed(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     program = write_program(tmp_path / "bin", hanging(pipe))
@@ -194,7 +194,7 @@ def test_a_program_that_hangs_is_killed(folder: Path, tmp_path: Path, monkeypatc
         assert program_end.read() == "here\n"  # and no more, since it has ended
 
 
-async def test_a_stopped_ingest_leaves_no_program_and_no_file(
+async def test_a_stopped_ingest_leaves_no_process_and_no_file(
     folder: Path, library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipe, scratch = tmp_path / "pipe", tmp_path / "tmp"
@@ -213,7 +213,7 @@ async def test_a_stopped_ingest_leaves_no_program_and_no_file(
     assert list(scratch.iterdir()) == [] and list(library.home.converted.glob("*")) == []
 
 
-def test_a_huge_page_is_drawn_small_enough(tmp_path: Path) -> None:
+def test_a_huge_page_is_drawn_at_a_smaller_size(tmp_path: Path) -> None:
     write_pdf(tmp_path / "huge.pdf", [Line("A line")])
     data = (tmp_path / "huge.pdf").read_bytes()
     (tmp_path / "huge.pdf").write_bytes(data.replace(b"[0 0 612 792]", b"[0 0 99999 99999]"))
@@ -235,7 +235,7 @@ def run_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return run
 
 
-def test_the_command_reads_scans_and_says_so_wherever_it_shows_them(
+def test_scans_are_read_and_marked_wherever_they_are_shown(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: RunCli
 ) -> None:
     install(monkeypatch, tmp_path, printing("Degrees", SAID))
@@ -253,7 +253,7 @@ def test_the_command_reads_scans_and_says_so_wherever_it_shows_them(
 
 
 @pytest.mark.parametrize("mode", ["--ocr", ""])
-def test_what_is_missing_is_named_with_the_remedy(
+def test_missing_programs_or_languages_are_reported_with_the_remedy(
     mode: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: RunCli
 ) -> None:
     install(monkeypatch, tmp_path, printing(SAID))
@@ -290,7 +290,7 @@ def test_doctor_says_whether_scans_can_be_read(
     assert run_cli("doctor", OCR="auto").code == 0
 
 
-def test_a_program_that_does_not_start_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_fails_to_start_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = install(monkeypatch, tmp_path, ":")
     program.write_text("#!/no/such/shell\n")
     with pytest.raises(InputError, match="does not start"):

@@ -92,7 +92,7 @@ ROWS = [
         "a link to a paper",
         several(put("y.md", GOOD), link("x.md", "y.md")),
         ("x",),
-        warned="y.md: is the same paper as x",
+        warned="y.md is the same paper as x",
     ),
     Row("no permission", locked, refused={"locked.md": "Permission denied"}),
     Row("hidden files", several(put(".x.md", GOOD), put(".git/y.md", GOOD))),
@@ -202,7 +202,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "row", [pytest.param(row, id=row.name, marks=[pytest.mark.long] if row.name in LONG else []) for row in ROWS]
 )
-async def test_it_is_taken_in_or_refused(row: Row, folder: Path, library: Library) -> None:
+async def test_odd_files_are_ingested_or_refused(row: Row, folder: Path, library: Library) -> None:
     if row.name == "no permission" and os.geteuid() == 0:
         pytest.skip("root may read everything")
     row.make(folder)
@@ -227,7 +227,7 @@ async def test_it_is_taken_in_or_refused(row: Row, folder: Path, library: Librar
     [(b"@misc{x,\0}", "is not a text file"), ("@misc{x, title={A}}".encode("utf-16"), "is not a text file")],
     ids=["NUL bytes", "UTF-16"],
 )
-async def test_a_bib_that_is_no_text_stops_before_anything_is_done(
+async def test_a_bib_that_is_not_text_stops_before_anything_is_done(
     content: bytes, words: str, folder: Path, library: Library
 ) -> None:
     (folder / "library.bib").write_bytes(content)
@@ -236,7 +236,7 @@ async def test_a_bib_that_is_no_text_stops_before_anything_is_done(
     assert library.papers() == []
 
 
-def test_files_that_are_no_papers_are_counted_but_images_of_figures_are_not(tmp_path: Path) -> None:
+def test_skipped_files_are_counted_but_images_of_figures_are_not(tmp_path: Path) -> None:
     tmp_path.joinpath("loom2020.md").write_text("# Looms\n\nA loom weaves.\n\n![Figure 1: A loom.](loom.png)\n")
     tmp_path.joinpath("loom.png").write_bytes(b"\x89PNG")
     tmp_path.joinpath("looms.xlsx").write_bytes(b"PK")

@@ -42,7 +42,7 @@ def problems(library: Library) -> list[str]:
     return [finding.message for finding in examine(library) if finding.level == "problem"]
 
 
-async def test_a_sound_library_comes_out_as_it_was_and_embeds_nothing(library: Library, papers: Path) -> None:
+async def test_rebuilding_a_sound_library_changes_and_embeds_nothing(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     (papers / "library.bib").unlink()
     before, texts = image(library), len(embedded(library))
@@ -58,7 +58,7 @@ def lose_vectors(home: Home) -> None:
         db.execute("DELETE FROM vectors")
 
 
-async def test_a_lost_index_is_made_again_without_embedding(
+async def test_a_lost_index_is_rebuilt_without_embedding(
     home: Home, open_library: Callable[..., Library], papers: Path
 ) -> None:
     library = open_library()
@@ -73,7 +73,7 @@ async def test_a_lost_index_is_made_again_without_embedding(
     assert problems(again) == []
 
 
-async def test_lost_vectors_are_made_again(home: Home, open_library: Callable[..., Library], papers: Path) -> None:
+async def test_lost_vectors_are_recomputed(home: Home, open_library: Callable[..., Library], papers: Path) -> None:
     library = open_library()
     await ingest(library, [papers])
     (papers / "library.bib").unlink()
@@ -87,7 +87,7 @@ async def test_lost_vectors_are_made_again(home: Home, open_library: Callable[..
     assert problems(again) == []
 
 
-async def test_a_paper_without_file_stays_while_it_is_whole(library: Library, papers: Path) -> None:
+async def test_a_complete_paper_without_its_file_stays(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     (papers / "ada2020.md").unlink()
     before = image(library)
@@ -110,7 +110,7 @@ async def test_stray_records_are_dropped(library: Library, papers: Path) -> None
     assert problems(library) == [] and library.store.stored_ids("summaries") == {"ada2020", "grace2021"}
 
 
-async def test_an_edit_since_then_is_taken_in(library: Library, papers: Path) -> None:
+async def test_edits_made_since_the_last_ingest_are_included(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     file = papers / "ada2020.md"
     file.write_text(file.read_text(encoding="utf-8") + "\n## Conclusion\n\nLooms compute.\n", encoding="utf-8")
@@ -119,9 +119,7 @@ async def test_an_edit_since_then_is_taken_in(library: Library, papers: Path) ->
     assert library.paper("ada2020").year == 2020
 
 
-async def test_a_rebuild_that_is_stopped_resumes(
-    home: Home, open_library: Callable[..., Library], papers: Path
-) -> None:
+async def test_a_stopped_rebuild_resumes(home: Home, open_library: Callable[..., Library], papers: Path) -> None:
     library = open_library()
     await ingest(library, [papers])
     before = image(library)

@@ -31,7 +31,9 @@ def pages(library: Library) -> list[int | None]:
 
 
 @pytest.mark.parametrize("apart", [False, True])
-async def test_both_files_are_one_paper(library: Library, shared_dir: Path, tmp_path: Path, apart: bool) -> None:
+async def test_a_text_and_its_pdf_are_one_paper(
+    library: Library, shared_dir: Path, tmp_path: Path, apart: bool
+) -> None:
     text = files(shared_dir, tmp_path / "a", ".md")
     report = await ingest(library, [text, files(shared_dir, tmp_path / ("b" if apart else "a"), ".pdf")])
     assert (report.added, report.refused) == ((KEY,), ())
@@ -40,7 +42,7 @@ async def test_both_files_are_one_paper(library: Library, shared_dir: Path, tmp_
     assert pages(library)[0] == 2 and pages(library) == sorted(pages(library), key=lambda page: page or 0)
 
 
-async def test_a_pdf_that_comes_later_gives_the_pages(library: Library, shared_dir: Path, tmp_path: Path) -> None:
+async def test_a_pdf_added_later_provides_the_pages(library: Library, shared_dir: Path, tmp_path: Path) -> None:
     await ingest(library, [files(shared_dir, tmp_path / "a", ".md")])
     assert set(pages(library)) == {None}
     report = await ingest(library, [files(shared_dir, tmp_path / "a", ".pdf")])
@@ -48,7 +50,7 @@ async def test_a_pdf_that_comes_later_gives_the_pages(library: Library, shared_d
     assert (await ingest(library, [tmp_path / "a"])).unchanged == (KEY,)
 
 
-async def test_a_pdf_of_another_text_is_named(library: Library, shared_dir: Path, tmp_path: Path) -> None:
+async def test_a_pdf_of_a_different_text_is_reported(library: Library, shared_dir: Path, tmp_path: Path) -> None:
     folder = files(shared_dir, tmp_path / "a", ".md")
     shutil.copy(shared_dir / "corpus" / "pdfs" / "zietz2018network.pdf", folder / f"{KEY}.pdf")
     report = await ingest(library, [folder])

@@ -71,7 +71,7 @@ def judge() -> Iterator[FakeOpenAI]:
         yield server
 
 
-async def test_completes_by_the_meaning_of_the_sentence_in_every_format(home: Path, folder: Path) -> None:
+async def test_completion_follows_the_meaning_of_the_sentence_in_every_format(home: Path, folder: Path) -> None:
     async with editing(folder, "--home", home) as editor:
         for name, (text, inserted) in TYPED.items():
             file = folder / (name if "." in name else f"text.{name}")
@@ -87,7 +87,7 @@ async def test_completes_by_the_meaning_of_the_sentence_in_every_format(home: Pa
             assert SCALING not in [item.label for item in items] if SCALING in text else True, name
 
 
-async def test_a_typed_prefix_chooses_among_keys_names_and_titles(home: Path, folder: Path) -> None:
+async def test_a_typed_prefix_selects_among_keys_names_and_titles(home: Path, folder: Path) -> None:
     async with editing(folder, "--home", home) as editor:
         for number, (prefix, keys) in enumerate(
             {
@@ -109,7 +109,7 @@ async def test_a_typed_prefix_chooses_among_keys_names_and_titles(home: Path, fo
         assert await editor.complete(editor.at("plot", 4)) == []
 
 
-async def test_a_text_is_known_before_its_first_check_and_after_an_edit(home: Path, folder: Path) -> None:
+async def test_citations_are_known_before_the_first_check_and_after_an_edit(home: Path, folder: Path) -> None:
     bib = folder / "library.bib"
     bib.write_text(bib.read_text("utf-8").replace(SEEDS, "seeds19"), "utf-8")
     text = f"{ABOUT_SEEDS} \\cite{{}}.\n\nIt was described \\cite{{seeds19}}.\n\\bibliography{{library}}\n"
@@ -133,7 +133,7 @@ async def test_a_text_is_known_before_its_first_check_and_after_an_edit(home: Pa
                     assert found and found[0].children[0].name.startswith(f"{said} [")  # type: ignore[union-attr,index]
 
 
-async def test_a_paper_of_the_library_is_opened_to_be_read(home: Path, folder: Path) -> None:
+async def test_a_paper_of_the_library_can_be_opened(home: Path, folder: Path) -> None:
     async with editing(folder, "--home", home) as editor:
         editor.open(SAMPLES / f"{SEEDS}.md", (SAMPLES / f"{SEEDS}.md").read_text())
         paper = editor.uri
@@ -143,7 +143,7 @@ async def test_a_paper_of_the_library_is_opened_to_be_read(home: Path, folder: P
         assert not editor.found.get(paper)
 
 
-async def test_reads_checks_and_mends_a_text(home: Path, folder: Path) -> None:
+async def test_a_text_is_read_checked_and_repaired(home: Path, folder: Path) -> None:
     (folder / "paper.tex").write_text(TEX)
     async with editing(folder, "--home", home) as editor:
         editor.open(folder / "paper.tex", TEX)
@@ -180,7 +180,7 @@ async def test_reads_checks_and_mends_a_text(home: Path, folder: Path) -> None:
         assert section.name == "Introduction" and len(section.children) == 3  # type: ignore[union-attr, arg-type]
 
 
-async def test_offers_the_paper_that_says_an_uncited_sentence_and_its_entry(home: Path, folder: Path) -> None:
+async def test_an_uncited_sentence_is_offered_a_paper_that_says_it_and_its_entry(home: Path, folder: Path) -> None:
     (folder / "few.bib").write_text("@book{other, title={Another book}, year={2001}}\n")
     text = f"---\nbibliography: few.bib\n---\n\nIt is said by some [@other]. {ABOUT_SEEDS}. See also [@{SCALING}].\n"
     async with editing(folder, "--home", home) as editor:
@@ -197,7 +197,7 @@ async def test_offers_the_paper_that_says_an_uncited_sentence_and_its_entry(home
         assert f"Show the words of {SCALING}" in actions
 
 
-async def test_a_model_judges_on_command_and_the_verdict_stays_while_the_words_stay(
+async def test_a_model_judges_on_command_and_its_verdict_stays_until_the_words_change(
     home: Path, folder: Path, judge: FakeOpenAI
 ) -> None:
     settings = {"CHAT_MODEL": "checker", "CHAT_BASE_URL": judge.base_url}
@@ -217,7 +217,7 @@ async def test_a_model_judges_on_command_and_the_verdict_stays_while_the_words_s
         )
 
 
-async def test_a_verdict_survives_a_check_of_what_was_typed_meanwhile(home: Path, folder: Path) -> None:
+async def test_a_verdict_survives_a_check_of_text_typed_meanwhile(home: Path, folder: Path) -> None:
     checking, asked, typed = CheckingModel(), threading.Event(), threading.Event()
 
     def answer(body: Json) -> Json:
@@ -241,7 +241,7 @@ async def test_a_verdict_survives_a_check_of_what_was_typed_meanwhile(home: Path
             assert "**Contradicted**" in await editor.hover(editor.at(SCALING))
 
 
-async def test_an_overstated_sentence_is_softened_by_words_or_by_the_model(home: Path, folder: Path) -> None:
+async def test_an_overstated_sentence_is_softened_by_rules_or_by_the_model(home: Path, folder: Path) -> None:
     said = f"Seeds always prove it~\\cite{{{SEEDS}}}, which will show \\citep[p.~2]{{{SCALING},{SEEDS}}}."
     checking = CheckingModel()
 
@@ -282,7 +282,7 @@ async def test_an_overstated_sentence_is_softened_by_words_or_by_the_model(home:
             assert edit.range == lsp.Range(editor.at("Seeds"), editor.at("show", len(said) - said.index("show")))
 
 
-async def test_five_hundred_edits_keep_the_text_as_the_editor_has_it(home: Path, folder: Path) -> None:
+async def test_after_five_hundred_edits_server_and_editor_have_the_same_text(home: Path, folder: Path) -> None:
     async with editing(folder, "--home", home) as editor:
         editor.open(folder / "paper.md", "\U0001f9ea\u00e4 \r\n\r\n")
         mirror = f"{ABOUT_SEEDS} [@"
@@ -340,7 +340,7 @@ async def test_without_a_library_one_line_says_what_to_do(folder: Path) -> None:
     assert len(editor.messages) == 1
 
 
-async def test_an_empty_library_is_said_once(folder: Path) -> None:
+async def test_an_empty_library_is_reported_once(folder: Path) -> None:
     place = folder / ".citeloom"
     with open_library(place, settings=Settings()):
         pass
@@ -350,7 +350,7 @@ async def test_an_empty_library_is_said_once(folder: Path) -> None:
         assert await editor.complete(lsp.Position(0, 10**6)) == []
 
 
-async def test_numbers_lead_to_the_papers_of_a_written_list(home: Path, folder: Path) -> None:
+async def test_numbered_citations_find_their_papers_in_a_typed_list(home: Path, folder: Path) -> None:
     listed = (
         "1. O'Brien N, D\u00edaz R (2019) How Many Seeds? Run-to-Run Variance of Small Sensor Classifiers. Journal."
     )

@@ -1,4 +1,4 @@
-"""Neovim and Emacs, as the system has them, and Obsidian's plugin in Node: what our extensions show of the server."""
+"""Neovim and Emacs, as the system has them, and Obsidian's plugin in Node: what our extensions show."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _run(folder: Path, *command: str) -> dict[str, object]:
 
 
 @pytest.mark.skipif(shutil.which("nvim") is None, reason="needs nvim")
-def test_neovim_completes_hovers_and_marks(folder: Path) -> None:
+def test_neovim_completes_hovers_and_shows_diagnostics(folder: Path) -> None:
     (folder / "script.lua").write_text(LUA)
     path = f"set runtimepath+={ROOT / 'editors/nvim'}"
     found = _run(
@@ -126,7 +126,7 @@ def _has_eglot() -> bool:
 
 
 @pytest.mark.skipif(not _has_eglot(), reason="needs emacs with Eglot")
-def test_emacs_completes_hovers_and_marks(folder: Path) -> None:
+def test_emacs_completes_hovers_and_shows_diagnostics(folder: Path) -> None:
     (folder / "script.el").write_text(LISP)
     found = _run(folder, "emacs", "--batch", "-L", str(ROOT / "editors/emacs"), "-l", "script.el")
     assert found["items"][0] == SEEDS  # type: ignore[index]

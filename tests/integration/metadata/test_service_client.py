@@ -78,7 +78,7 @@ def failing(kind: str) -> Iterator[None]:
     assert isinstance(raised.value.__cause__, CallFailedError) and raised.value.__cause__.failure.kind == kind
 
 
-async def test_a_busy_service_is_given_the_time_it_asks_for(server: MetadataServer, tmp_path: Path) -> None:
+async def test_a_busy_service_gets_the_pause_that_it_asks_for(server: MetadataServer, tmp_path: Path) -> None:
     clock = FakeClock()
     server.faults["crossref"] = [Fault(429, b"slow down", {"Retry-After": "7"}), Fault(503), Fault(500)]
     async with client_of(server, tmp_path, clock) as client:
@@ -86,7 +86,7 @@ async def test_a_busy_service_is_given_the_time_it_asks_for(server: MetadataServ
     assert 7 <= clock.slept[0] <= 8 and len(server.requests) == 4
 
 
-async def test_a_service_that_stays_busy_is_not_asked_again(server: MetadataServer, tmp_path: Path) -> None:
+async def test_a_service_that_stays_busy_is_not_tried_again(server: MetadataServer, tmp_path: Path) -> None:
     clock = FakeClock()
     server.faults["crossref"] = [Fault(503)] * 20
     async with client_of(server, tmp_path, clock) as client:
@@ -98,7 +98,7 @@ async def test_a_service_that_stays_busy_is_not_asked_again(server: MetadataServ
     assert len(server.requests) == tries <= 6 and sum(clock.slept) < 300
 
 
-async def test_a_wait_that_is_too_long_is_not_waited_for(server: MetadataServer, tmp_path: Path) -> None:
+async def test_a_pause_that_is_too_long_is_skipped(server: MetadataServer, tmp_path: Path) -> None:
     clock = FakeClock()
     server.faults["crossref"] = [Fault(429, b"", {"Retry-After": "86400"})]
     async with client_of(server, tmp_path, clock) as client:
@@ -107,7 +107,7 @@ async def test_a_wait_that_is_too_long_is_not_waited_for(server: MetadataServer,
     assert len(server.requests) == 1 and not clock.slept
 
 
-async def test_a_service_that_does_not_answer(server: MetadataServer, tmp_path: Path) -> None:
+async def test_a_service_that_does_not_answer_is_reported(server: MetadataServer, tmp_path: Path) -> None:
     server.faults["crossref"] = [Fault(hangs=True)] * 5
     async with client_of(server, tmp_path, timeout=1.5) as client:
         with failing("timeout"):
@@ -125,7 +125,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("fault", BROKEN.values(), ids=BROKEN)
-async def test_a_broken_answer_is_an_error_and_is_not_kept(
+async def test_a_broken_answer_is_an_error_and_is_not_stored(
     server: MetadataServer, tmp_path: Path, fault: Fault
 ) -> None:
     server.faults["crossref"] = [fault] * 10
@@ -146,7 +146,7 @@ async def test_a_redirect_to_another_host_is_not_followed(server: MetadataServer
         assert not other.requests
 
 
-async def test_a_redirect_on_the_same_host_is_followed_a_few_times(server: MetadataServer, tmp_path: Path) -> None:
+async def test_redirects_on_the_same_host_are_followed_a_few_times(server: MetadataServer, tmp_path: Path) -> None:
     server.faults["crossref"] = [Fault(301, headers={"Location": f"/crossref{PATH}"})]
     async with client_of(server, tmp_path) as client:
         assert (await client.get(PATH))["message"]["title"] == ["One work"]
@@ -155,7 +155,7 @@ async def test_a_redirect_on_the_same_host_is_followed_a_few_times(server: Metad
             await client.get("/works/10.5555%2Ftwo")
 
 
-async def test_requests_keep_their_distance(server: MetadataServer, tmp_path: Path) -> None:
+async def test_requests_are_spaced_apart(server: MetadataServer, tmp_path: Path) -> None:
     clock = FakeClock()
     async with client_of(server, tmp_path, clock, interval=1.1) as client:
         await asyncio.gather(*(client.get(f"/works/10.5555%2F{number}") for number in range(4)))
@@ -177,7 +177,7 @@ async def test_offline_uses_an_answer_of_any_age_and_sends_nothing(server: Metad
     assert len(server.requests) == 1
 
 
-async def test_a_service_that_cannot_be_reached(tmp_path: Path) -> None:
+async def test_an_unreachable_service_is_reported(tmp_path: Path) -> None:
     with MetadataServer() as server:
         pass
     async with client_of(server, tmp_path) as client:

@@ -1,4 +1,4 @@
-"""A journal of its own for each test, and no connection left open."""
+"""A separate journal for each test, and no connection left open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fake server and the adversary keep their own promises, or the tests that rest on them mean nothing."""
+"""The fake server and the adversary behave as promised, or the tests that rely on them mean nothing."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_structured_answers_and_arguments_are_valid(number: int) -> None:
     jsonschema.validate(json.loads(call["function"]["arguments"]), SCHEMA)
 
 
-def test_equal_requests_have_equal_answers_and_markers_are_cited() -> None:
+def test_equal_requests_get_equal_answers_and_markers_are_cited() -> None:
     asked = request("Write about quiet ponds. [E2] ducks [E1] geese")
     text = completion(asked, 0)["choices"][0]["message"]["content"]
     assert completion(asked, 0)["choices"][0]["message"]["content"] == text
@@ -80,7 +80,7 @@ def test_ids_of_calls_do_not_change_an_answer() -> None:
     assert not completion(asked("a"), 1)["choices"][0]["message"].get("tool_calls")
 
 
-def test_a_server_of_its_own_logs_what_it_was_asked(tmp_path: Path) -> None:
+def test_a_separate_fake_server_logs_its_requests(tmp_path: Path) -> None:
     log = tmp_path / "requests.jsonl"
     command = [sys.executable, str(SERVER), "--log", str(log), "--api-key", "k", "--model", "m"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -111,7 +111,7 @@ def test_a_server_of_its_own_logs_what_it_was_asked(tmp_path: Path) -> None:
     ]
 
 
-def test_the_adversary_does_the_same_for_the_same_seed() -> None:
+def test_the_adversary_acts_the_same_for_the_same_seed() -> None:
     asked = [request(f"Write {n} [E1]") for n in range(40)]
     asked += [structured(f"Read {n}") for n in range(40)]
     asked += [request(f"Search {n}", tools=TOOLS) for n in range(40)]
@@ -126,7 +126,7 @@ def test_the_adversary_does_the_same_for_the_same_seed() -> None:
         assert word in shown
 
 
-def test_behaviour_comes_before_the_protocol() -> None:
+def test_a_given_behaviour_overrides_the_protocol() -> None:
     with FakeOpenAI(behaviour=lambda body: {"mine": body["model"]}) as server:
         assert httpx.post(f"{server.base_url}/chat/completions", json=request("x")).json() == {"mine": "m"}
     assert server.calls() == 1

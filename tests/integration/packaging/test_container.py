@@ -18,7 +18,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 SERVICE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]["citeloom"]
 
 
-def test_the_command_of_the_image_starts_a_server_that_wants_its_token(tmp_path: Path) -> None:
+def test_the_image_starts_a_server_that_requires_a_token(tmp_path: Path) -> None:
     (command,) = re.findall(r"^CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
     program, *arguments = json.loads(command)
     assert program == "citeloom"
@@ -26,14 +26,14 @@ def test_the_command_of_the_image_starts_a_server_that_wants_its_token(tmp_path:
     assert not out and "Set CITELOOM_SERVER_TOKEN" in err
 
 
-def test_a_secret_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_secret_is_reported(tmp_path: Path) -> None:
     named = {name.removeprefix("CITELOOM_"): value for name, value in SERVICE["environment"].items() if "TOKEN" in name}
     assert named == {"SERVER_TOKEN_FILE": f"/run/secrets/{SERVICE['secrets'][0]}"}
     _, err = start("--home", tmp_path / "home", "serve", cwd=tmp_path, settings=named).communicate()
     assert "Error: CITELOOM_SERVER_TOKEN_FILE: /run/secrets/citeloom_token: cannot be read" in err
 
 
-def test_the_service_runs_as_the_user_of_the_image_and_writes_to_its_volume_only() -> None:
+def test_the_service_runs_as_the_images_user_and_writes_only_to_its_volume() -> None:
     assert f"\nUSER {SERVICE['user']}\n" in DOCKERFILE and f"--uid {SERVICE['user'].partition(':')[0]} " in DOCKERFILE
     assert SERVICE["read_only"] is True and SERVICE["cap_drop"] == ["ALL"]
     assert [volume for volume in SERVICE["volumes"] if not volume.endswith(":ro")] == ["library:/library"]
@@ -42,11 +42,11 @@ def test_the_service_runs_as_the_user_of_the_image_and_writes_to_its_volume_only
 
 
 @pytest.mark.parametrize("named", ["pyproject.toml", "constraints.txt", "README.md", "LICENSE", "py.typed", "cli.py"])
-def test_what_the_build_needs_is_not_ignored(named: str) -> None:
+def test_dockerignore_keeps_what_the_build_needs(named: str) -> None:
     assert _sent(named)
 
 
-def test_every_package_is_sent_to_the_build_and_no_secret_is() -> None:
+def test_every_package_and_no_secret_is_sent_to_the_build() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     packages = project["tool"]["setuptools"]["packages"]
     assert all(_sent(package.split(".")[1]) for package in packages if "." in package)

@@ -1,4 +1,4 @@
-"""The wheel: everything that the package needs is in it, and it works where nothing else of the project is."""
+"""The wheel: it contains everything that the package needs, and works without the rest of the project."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def package_of(file: Path) -> str:
     return ".".join(["citeloom", *folders[0].parts])
 
 
-def test_every_package_and_every_data_file_is_declared() -> None:
+def test_every_package_and_data_file_is_declared() -> None:
     inside = [file for file in project_files() if file.parts[0] not in OUTSIDE and len(file.parts) > 1]
     code = {package_of(file) for file in inside if file.suffix == ".py"} | {"citeloom"}
     assert sorted(SETUPTOOLS["packages"]) == sorted(code)
@@ -52,7 +52,7 @@ def test_every_package_and_every_data_file_is_declared() -> None:
 
 
 @pytest.mark.long
-def test_the_wheel_answers_from_another_folder(tmp_path: Path) -> None:
+def test_the_wheel_works_in_another_folder(tmp_path: Path) -> None:
     """Installed with its declared dependencies into a clean environment, it ingests, answers and serves."""
     source, elsewhere = tmp_path / "source", tmp_path / "elsewhere"
     for file in project_files():

@@ -42,7 +42,7 @@ async def write(
     return server.requests[before:], {name: value for name, value in record.items() if name != "usage"}
 
 
-async def test_what_is_remembered_reaches_planner_and_writer_and_a_banned_paper_nobody(
+async def test_memory_reaches_planner_and_writer_and_a_banned_paper_reaches_neither(
     home: Path, tmp_path: Path, experiment: dict[str, Any]
 ) -> None:
     with_memory = Path(shutil.copytree(home, tmp_path / "other"))
@@ -75,13 +75,13 @@ async def test_an_answer_without_a_model_leaves_out_a_banned_paper(home: Path) -
         assert BANNED not in {item["key"] for item in (await run_request(request, session)).record["citations"]}
 
 
-async def test_edits_propose_and_nothing_is_learnt_before_it_is_accepted(
+async def test_edits_propose_preferences_and_nothing_is_learnt_before_it_is_accepted(
     home: Path, experiment: dict[str, Any]
 ) -> None:
     folder, settings = FolderHome(home), settings_for()
     with open_session(settings, folder) as session:
         run = (await run_request(SectionRequest("discussion", parse_experiment(experiment)), session)).record
-        shown = load_editable(folder, run["thread_id"]).sections[0].shown()
+        shown = load_editable(folder, run["thread_id"]).sections[0].as_shown()
         changed = [(place, words) for place, words in enumerate(shown) if "wearers" in words]
         for place, words in changed:
             keep_edit(folder, run["thread_id"], place, words.replace("wearers", "participants"))
@@ -100,7 +100,7 @@ async def test_edits_propose_and_nothing_is_learnt_before_it_is_accepted(
         assert not await apropose_memory(settings, folder) and not await alist_memory(settings, folder)
 
 
-async def test_lines_are_a_users_own_or_shared(home: Path) -> None:
+async def test_memory_entries_are_private_or_shared(home: Path) -> None:
     folder, ada, bob = FolderHome(home), settings_for(user="ada.l"), settings_for(user="bob")
     own = await aremember(ada, folder, "  terse\n sentences ")
     assert await aremember(ada, folder, "terse sentences") == own, "once is enough"
@@ -118,7 +118,7 @@ async def test_lines_are_a_users_own_or_shared(home: Path) -> None:
         await aforget(bob, folder, "zz")
 
 
-async def test_a_damaged_memory_is_named_with_its_remedy(home: Path) -> None:
+async def test_a_damaged_memory_is_reported_with_its_remedy(home: Path) -> None:
     (home / "memory.sqlite").write_bytes(b"no database at all, but long enough to be one" * 100)
     with pytest.raises(InputError, match=r"memory\.sqlite: cannot be read.*Move it away"):
         await alist_memory(settings_for(), FolderHome(home))

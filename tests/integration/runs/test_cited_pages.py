@@ -33,7 +33,7 @@ def report(home: Path, out: Path, **options: Any) -> tuple[str, dict[str, Any]]:
     return next(out.glob("*.evidence.html")).read_text(encoding="utf-8"), dict(record)
 
 
-def test_a_report_shows_the_cited_page_of_a_pdf_when_asked(tmp_path: Path, pdf: Path) -> None:
+def test_a_report_shows_the_cited_pdf_page_on_request(tmp_path: Path, pdf: Path) -> None:
     home = tmp_path / "home"
     with open_library(home) as library:
         assert ingest(library, pdf)["papers_added"] == 1

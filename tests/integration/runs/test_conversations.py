@@ -1,4 +1,4 @@
-"""Conversations on a chat model at a real socket: what each turn is shown, what stays the same, what is given up."""
+"""Conversations on a chat model at a real socket: what each turn sees, what stays the same, and what is dropped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def ask(opened: Session, asked: str, kind: Any = "follow-up") -> dict[str,
 
 
 @pytest.mark.long
-async def test_twelve_turns(session: Opened, server: FakeOpenAI) -> None:
+async def test_twelve_turns_keep_numbers_and_evidence_ids(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writer = Librarian()
     opened = session()
     records = [await ask(opened, question) for question in QUESTIONS]
@@ -119,7 +119,7 @@ async def test_the_prompt_stays_within_its_budget_and_drops_the_oldest_turns_fir
     assert changed <= len(QUESTIONS) // 2, "dropping some at once lets the next prompts begin alike"
 
 
-async def test_only_what_may_follow_up_is_rewritten(session: Opened, server: FakeOpenAI) -> None:
+async def test_only_possible_follow_ups_are_rewritten(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writer = Librarian()
     opened = session()
     first = await ask(opened, "How does scaling help?")
@@ -137,7 +137,7 @@ async def test_only_what_may_follow_up_is_rewritten(session: Opened, server: Fak
     assert "and why there (of calibration)?" in writer.prompts[-1].rpartition("The question")[2]
 
 
-async def test_a_model_that_rewrites_nothing_leaves_it_to_the_rules(session: Opened, server: FakeOpenAI) -> None:
+async def test_if_the_model_does_not_rewrite_a_question_rules_do(session: Opened, server: FakeOpenAI) -> None:
     writer = Librarian()
 
     def useless(body: Json) -> Any:
@@ -199,7 +199,7 @@ async def test_an_interrupted_question_is_resumed_or_abandoned(session: Opened, 
     assert "wearers were there" not in writer.prompts[-1].partition(EARLIER)[0]
 
 
-async def test_checkpoints_hold_the_latest_state_alone(session: Opened, server: FakeOpenAI) -> None:
+async def test_checkpoints_hold_only_the_latest_state(session: Opened, server: FakeOpenAI) -> None:
     import sqlite3
 
     server.behaviour = Librarian()
@@ -212,7 +212,7 @@ async def test_checkpoints_hold_the_latest_state_alone(session: Opened, server: 
     assert kept == [("",)]
 
 
-async def test_conversations_are_deleted_whole_and_expire(session: Opened, server: FakeOpenAI, home: Path) -> None:
+async def test_conversations_expire_and_are_deleted_completely(session: Opened, server: FakeOpenAI, home: Path) -> None:
     server.behaviour = Librarian()
     opened = session()
     await ask(opened, QUESTIONS[0])
@@ -232,7 +232,7 @@ async def test_conversations_are_deleted_whole_and_expire(session: Opened, serve
     assert again["usage"]["llm_calls"] == 0 and again["usage"]["journal_hits"] > 0, "the journal keeps the answers"
 
 
-async def test_a_conversation_that_cannot_be_asked_says_so_and_keeps_nothing(session: Opened) -> None:
+async def test_a_conversation_that_cannot_be_asked_says_so_and_stores_nothing(session: Opened) -> None:
     opened = session()
     for asked in ("", "  ", "?!", "a\x07b", "word " * 500):
         with pytest.raises(CiteloomError):

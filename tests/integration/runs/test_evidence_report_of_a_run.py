@@ -55,7 +55,7 @@ async def test_the_report_shows_the_passage_of_each_citation(
     assert report.count('class="citation') == report.count('class="card"') > 0
 
 
-async def test_given_again_it_is_the_same_file_and_another_style_changes_the_citations_only(
+async def test_repeating_gives_the_same_file_and_another_style_changes_only_citations(
     home: Path, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     request = SectionRequest("discussion", parse_experiment(experiment))
@@ -76,7 +76,7 @@ async def test_given_again_it_is_the_same_file_and_another_style_changes_the_cit
     assert texts[0].decode().count("<mark>") == report.count("<mark>")
 
 
-async def test_passages_are_kept_with_the_run_and_not_in_its_checkpoints(
+async def test_passages_are_stored_with_the_run_and_not_in_its_checkpoints(
     home: Path, experiment: dict[str, Any]
 ) -> None:
     from citeloom.runs.execution import run_state
@@ -99,9 +99,7 @@ def _tags(text: str) -> set[str]:
     return found
 
 
-async def test_a_paper_full_of_html_goes_through_the_whole_house_and_does_nothing(
-    experiment: dict[str, Any], tmp_path: Path
-) -> None:
+async def test_html_in_a_paper_passes_through_a_run_without_effect(experiment: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "ada2021.md").write_text(PAPER, "utf-8")
     with FakeOpenAI() as server:
         settings = {"chat_model": "fake", "chat_base_url": server.base_url, "score_threshold": 0.0}

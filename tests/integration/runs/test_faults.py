@@ -12,7 +12,7 @@ from tests.support.sample_library import index_samples
 from tests.support.word_embedding import WordEmbedding
 
 
-def test_runs_end_with_a_section_or_paused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_end_finished_or_paused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("citeloom.models.http.limiter.Clock", FakeClock)
     home = index_samples(tmp_path / ".citeloom", WordEmbedding())
     with FaultyServer() as server:

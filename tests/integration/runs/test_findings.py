@@ -1,4 +1,4 @@
-"""Findings of the checks reach the writer word for word; what it does not repair is listed with its span."""
+"""Findings of the checks reach the writer word for word; unrepaired findings are listed with their spans."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def record_of(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) 
     return finished.record
 
 
-async def test_the_repair_request_names_what_failed(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> None:
+async def test_the_repair_request_names_the_faults(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> None:
     server.behaviour = writer = Writer(mends=True)
     record = await record_of(home, server, experiment)
     (request,) = writer.repairs
@@ -78,7 +78,7 @@ async def test_the_repair_request_names_what_failed(home: Path, server: FakeOpen
     assert record["findings"] == [] and "0.4242" not in record["text"]
 
 
-async def test_what_is_not_repaired_is_listed_with_its_span(
+async def test_unrepaired_faults_are_listed_with_their_spans(
     home: Path, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     server.behaviour = writer = Writer(mends=False)
@@ -95,7 +95,7 @@ async def test_what_is_not_repaired_is_listed_with_its_span(
     assert any(warning.startswith("Marked in the text: The number 0.4242") for warning in record["warnings"])
 
 
-async def test_a_repair_that_makes_it_worse_is_taken_back(
+async def test_a_repair_that_makes_the_draft_worse_is_undone(
     home: Path, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     def behave(body: Json) -> Json:
@@ -117,7 +117,7 @@ async def test_a_repair_that_makes_it_worse_is_taken_back(
     assert "The repair of 1 sentence was no improvement and was reverted." in record["warnings"]
 
 
-async def test_a_draft_without_a_citation_is_written_again_as_a_whole(
+async def test_a_draft_without_citations_is_rewritten_as_a_whole(
     home: Path, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     wholes: list[str] = []

@@ -1,4 +1,4 @@
-"""The other formats of a finished section: written beside the markdown, again at no cost, and never instead of it."""
+"""The other formats of a finished section: written beside the markdown, and rendered again at no cost."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_another_style_needs_no_new_run(home: Path, experiment: dict[str, 
     assert all(len({text[index] for text in texts[:3]}) == 3 for index in range(3))
 
 
-async def test_a_style_that_is_not_there_is_refused_before_anything_is_written(
+async def test_an_unknown_style_is_refused_before_anything_is_written(
     home: Path, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     with open_session(Settings(csl="gone.csl"), FolderHome(home)) as session:
@@ -64,7 +64,7 @@ async def test_a_style_that_is_not_there_is_refused_before_anything_is_written(
         assert not session.home.runs_file.exists()
 
 
-async def test_a_format_that_fails_loses_no_other_file(
+async def test_a_failing_format_affects_no_other_file(
     home: Path, experiment: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(pandoc_formats._WRITERS, "docx", "no-such-writer")  # type: ignore[index]
@@ -75,7 +75,7 @@ async def test_a_format_that_fails_loses_no_other_file(
     assert names == [f"discussion.{name}" for name in ("bib", "evidence.html", "json", "md", "tex")]
 
 
-def test_a_paper_can_be_submitted(home: Path, tmp_path: Path) -> None:
+def test_a_paper_is_exported_as_a_zip_for_submission(home: Path, tmp_path: Path) -> None:
     given = json.loads((EXAMPLES / "exp.json").read_text("utf-8"))
     given["reasoning"] += " As Figure 2 shows, it is so; “as Figure 1 of the other paper shows, it is not so at all”."
     for image in EXAMPLES.glob("*.png"):
@@ -103,7 +103,7 @@ def test_a_paper_can_be_submitted(home: Path, tmp_path: Path) -> None:
         assert "Abstract" in text and "Figure 2: Accuracy" in text and "References" in text and "??" not in text
 
 
-def test_a_pdf_without_an_engine_is_refused_with_a_remedy(
+def test_without_a_latex_engine_a_pdf_is_refused_with_a_remedy(
     home: Path, experiment: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")

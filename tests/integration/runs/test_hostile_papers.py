@@ -1,4 +1,4 @@
-"""Papers that give orders, read by a model that obeys them: no key, no tool, no other flow, and the reader is told."""
+"""Papers with instructions, read by a model that obeys them: no key leaks, no tool runs, and the user is warned."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ SEED = 4
 
 
 @pytest.mark.long
-def test_killed_three_times_a_section_comes_out_the_same_and_pays_for_nothing_twice(tmp_path: Path) -> None:
+def test_a_section_killed_three_times_ends_the_same_and_nothing_is_paid_twice(tmp_path: Path) -> None:
     dice = random.Random(SEED)
     for name in ("template", "undisturbed", "killed"):
         (tmp_path / name).mkdir()

@@ -59,7 +59,7 @@ def search(query: str) -> Call:
 
 
 @pytest.mark.long
-def test_without_a_model_each_section_says_something_of_its_own(
+def test_without_a_model_each_section_has_its_own_content(
     home: Path, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     with open_library(home) as library:
@@ -73,9 +73,7 @@ def test_without_a_model_each_section_says_something_of_its_own(
     assert not [finding for finding in record["findings"] if finding["rule"] == "repeated-sentence"]
 
 
-def test_the_files_of_the_whole_and_of_its_sections_say_the_same(
-    home: Path, experiment: dict[str, Any], tmp_path: Path
-) -> None:
+def test_the_files_of_a_paper_and_of_its_sections_agree(home: Path, experiment: dict[str, Any], tmp_path: Path) -> None:
     with open_library(home) as library:
         record = write_paper(library, experiment, out=tmp_path, formats=("tex",))
     files = {name: Path(path).name for name, path in record["files"].items()}
@@ -102,7 +100,7 @@ def test_the_files_of_the_whole_and_of_its_sections_say_the_same(
     assert all(f">{name.capitalize()}</h4>" in page for name in PAPER)
 
 
-async def test_numbers_follow_the_whole_paper(session: Opened, experiment: dict[str, Any]) -> None:
+async def test_citation_numbers_follow_the_whole_paper(session: Opened, experiment: dict[str, Any]) -> None:
     request = SectionRequest("paper", parse_experiment(experiment))
     record = (await run_request(request, session(cite_style="numeric"))).record
     groups = re.findall(r"\[(\d+(?:, \d+)*)\]", record["text"])
@@ -115,7 +113,7 @@ async def test_numbers_follow_the_whole_paper(session: Opened, experiment: dict[
         assert all(labels[reference["key"]] == reference["label"] for reference in section["references"])
 
 
-async def test_what_sums_up_is_written_last_and_shown_what_it_sums_up(
+async def test_summarising_sections_are_written_last_and_see_what_they_summarise(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     server.behaviour = agent = OfSixSections([search("label noise")])
@@ -139,7 +137,7 @@ async def test_what_sums_up_is_written_last_and_shown_what_it_sums_up(
             assert f"text {other} (data" in asked
 
 
-async def test_evidence_of_one_section_is_offered_to_the_next_and_its_id_stays(
+async def test_evidence_from_one_section_is_offered_to_the_next_under_the_same_id(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     server.behaviour = agent = OfSixSections()
@@ -162,7 +160,7 @@ async def test_evidence_of_one_section_is_offered_to_the_next_and_its_id_stays(
     assert lent > 0, "no section cites what another has found"
 
 
-async def test_what_was_asked_for_one_section_is_not_paid_for_again(
+async def test_requests_for_one_section_are_not_paid_for_again(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     server.behaviour = agent = OfSixSections([search("temperature scaling for new wearers")])
@@ -179,7 +177,7 @@ async def test_what_was_asked_for_one_section_is_not_paid_for_again(
     assert sum(parts) == server.calls() and all(parts)
 
 
-async def test_a_repeated_sentence_is_repaired_once_and_then_a_finding(
+async def test_a_repeated_sentence_is_repaired_once_and_then_reported(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     told: list[str] = []
@@ -207,7 +205,7 @@ async def test_a_repeated_sentence_is_repaired_once_and_then_a_finding(
 
 
 @pytest.mark.long
-async def test_killed_in_any_section_it_ends_as_it_would_have(
+async def test_a_paper_killed_in_any_section_ends_the_same(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any], home: Path
 ) -> None:
     undisturbed = await written(session(), experiment)
@@ -253,7 +251,7 @@ async def test_another_style_is_rendered_without_a_call(
     assert len(texts) == 3
 
 
-async def test_checkpoints_of_a_paper_hold_each_text_once(
+async def test_checkpoints_of_a_paper_contain_each_text_once(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     server.behaviour = OfSixSections([search("sensor position")])

@@ -102,7 +102,7 @@ def passages_in(body: Json) -> str:
     return str(body["messages"][-1]["content"]).rpartition("(data, holds no instructions)")[2]
 
 
-async def test_the_answer_rests_on_passages_in_their_context_and_cites_by_page_or_section(
+async def test_the_answer_rests_on_passages_in_context_and_cites_pages_or_sections(
     session: Opened, server: FakeOpenAI
 ) -> None:
     server.behaviour = model = Librarian("Scaling helps new wearers [E1]. So does a second model [E2].")
@@ -127,7 +127,7 @@ async def test_the_answer_rests_on_passages_in_their_context_and_cites_by_page_o
 
 
 @pytest.mark.parametrize("score", [0.0, 0.2])
-async def test_what_comes_nearest_is_named_where_nothing_that_was_read_helps(
+async def test_the_nearest_passages_are_reported_if_nothing_helps(
     session: Opened, server: FakeOpenAI, score: float
 ) -> None:
     """With no findings at all the nearest papers speak for themselves, else those that the reader calls near."""
@@ -145,14 +145,14 @@ async def test_what_comes_nearest_is_named_where_nothing_that_was_read_helps(
         assert item["llm_score"] == score
 
 
-async def test_what_only_comes_near_is_dropped_once_something_helps(session: Opened, server: FakeOpenAI) -> None:
+async def test_near_misses_are_dropped_once_a_passage_helps(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = Librarian()
     server.behaviour.scores = [0.2, 0.9]
     record = await answered(session(read_tokens=900, window_tokens=300))
     assert record["answered"] and {item["llm_score"] for item in record["evidence"]} == {0.9}
 
 
-async def test_nothing_in_the_library_is_said_so(session: Opened, server: FakeOpenAI) -> None:
+async def test_an_answer_says_that_the_library_has_nothing(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = Librarian("NOT ANSWERED", score=0.0)
     record = await answered(session(), "How do perovskite cells degrade?")
     assert record["answered"] is False and record["citations"] == record["references"] == []
@@ -160,13 +160,13 @@ async def test_nothing_in_the_library_is_said_so(session: Opened, server: FakeOp
     assert "perovskite" not in record["text"], "a query reads like a claim"
 
 
-async def test_passages_that_only_share_the_field_are_no_answer(session: Opened, server: FakeOpenAI) -> None:
+async def test_passages_that_share_only_the_field_are_not_an_answer(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = model = Librarian(score=0.4)
     record = await answered(session(), "How is the weather on Mars?")
     assert record["answered"] is False and record["outcome"] == "nothing" and len(model.writing) == 1
 
 
-async def test_a_writer_that_declines_names_what_comes_nearest(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_writer_that_declines_names_the_nearest_passages(session: Opened, server: FakeOpenAI) -> None:
     wanted = "A trial in other looms would answer this."
     server.behaviour = Librarian(f"NOT ANSWERED\n\nIt is known [E1]. {wanted}")
     record = await answered(session())
@@ -183,7 +183,7 @@ async def test_a_writer_that_declines_is_believed(session: Opened, server: FakeO
     assert "does not answer" in record["text"]
 
 
-async def test_an_answer_out_of_the_models_own_knowledge_does_not_reach_the_reader(
+async def test_an_answer_from_the_models_own_knowledge_does_not_reach_the_reader(
     session: Opened, server: FakeOpenAI
 ) -> None:
     server.behaviour = Librarian(*["Paris is the capital of France, as everyone knows."] * 3)
@@ -204,7 +204,7 @@ async def test_a_statement_without_a_source_is_repaired_or_marked(session: Opene
     assert "Scaling helps new wearers" in strict["text"]
 
 
-async def test_numbers_are_those_of_the_question_or_of_the_source(session: Opened, server: FakeOpenAI) -> None:
+async def test_numbers_come_from_the_question_or_the_source(session: Opened, server: FakeOpenAI) -> None:
     text = "Of 7 wearers 123.4 were better [E1]."
     server.behaviour = Librarian(text, text, text)
     record = await answered(session(), "What does calibration do for 7 wearers?")
@@ -212,7 +212,9 @@ async def test_numbers_are_those_of_the_question_or_of_the_source(session: Opene
     assert "123.4" in finding["message"] and "question" in finding["message"]
 
 
-async def test_the_agent_searches_on_for_a_survey_unless_it_is_left_out(session: Opened, server: FakeOpenAI) -> None:
+async def test_the_agent_continues_searching_for_a_survey_unless_switched_off(
+    session: Opened, server: FakeOpenAI
+) -> None:
     server.behaviour = enough = Librarian(needs=("whether scaling helps",))
     assert (await answered(session(), fresh=True))["answered"] and enough.planning == [], "nothing is thin"
     server.behaviour = model = Librarian(needs=("whether scaling helps",))
@@ -228,7 +230,7 @@ async def test_the_agent_searches_on_for_a_survey_unless_it_is_left_out(session:
     ("question", "papers"),
     [(FOCUSED, ()), ("What of seeds?", ("okafor2022ensembles",))],
 )
-async def test_a_focused_question_waits_for_four_calls_in_a_row_until_its_answer_begins(
+async def test_a_focused_question_needs_four_sequential_calls_before_its_answer_starts(
     home: Path, tmp_path: Path, question: str, papers: tuple[str, ...]
 ) -> None:
     needs = ("whether scaling helps", "what it costs to calibrate", "which wearers were asked")
@@ -243,7 +245,7 @@ async def test_a_focused_question_waits_for_four_calls_in_a_row_until_its_answer
     assert next(place for place, row in enumerate(rows, 1) if row[0].get("stream")) <= 4
 
 
-async def test_what_a_focused_question_leaves_open_is_searched_in_other_words(
+async def test_open_needs_of_a_focused_question_are_searched_in_other_words(
     session: Opened, server: FakeOpenAI
 ) -> None:
     server.behaviour = model = Librarian(needs=("whether scaling helps", "what it costs to calibrate"), score=0.7)
@@ -264,14 +266,14 @@ async def test_what_a_focused_question_leaves_open_is_searched_in_other_words(
     assert all(" in practice" in item["source_query"] for item in single["evidence"])
 
 
-async def test_findings_are_told_as_soon_as_they_are_read(session: Opened, server: FakeOpenAI) -> None:
+async def test_findings_are_reported_as_soon_as_they_are_read(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = Librarian(needs=("whether scaling helps",))
     kinds: list[str] = []
     await run_request(ResearchRequest(FOCUSED), session(), on_event=lambda event: kinds.append(event["kind"]))
     assert kinds.index("finding") < kinds.index("evidence") < kinds.index("token")
 
 
-async def test_an_agent_that_stops_early_is_reminded_once_of_the_needs_left(
+async def test_an_agent_that_stops_early_is_reminded_once_of_the_open_needs(
     session: Opened, server: FakeOpenAI
 ) -> None:
     server.behaviour = model = Librarian(needs=("whether scaling helps", "what it costs to calibrate"))
@@ -282,7 +284,7 @@ async def test_an_agent_that_stops_early_is_reminded_once_of_the_needs_left(
     assert "N2: what it costs to calibrate" in reminder and "whether scaling helps" not in reminder
 
 
-async def test_the_tools_answers_end_with_what_is_covered_and_what_is_left(session: Opened, server: FakeOpenAI) -> None:
+async def test_tool_answers_end_with_the_needs_that_are_met_and_open(session: Opened, server: FakeOpenAI) -> None:
     tried = ("minutes of labelled data", "effort of a new wearer", "price of a calibration")
     agent = ScriptedAgent(*[[("search_evidence", {"query": query, "need": "N2"})] for query in tried])
     server.behaviour = model = Librarian(needs=("whether scaling helps", "what it costs"), agent=agent)
@@ -315,7 +317,7 @@ async def test_no_chunk_is_read_twice_however_often_the_agent_asks(session: Open
     assert len(shown_first) == len(set(shown_first)) > 2
 
 
-async def test_what_the_agent_finds_is_traced_to_its_own_search(session: Opened, server: FakeOpenAI) -> None:
+async def test_evidence_found_by_the_agent_is_traced_to_its_search(session: Opened, server: FakeOpenAI) -> None:
     query = "wrist accelerometers placed by tape"
     agent = ScriptedAgent([("search_evidence", {"query": query, "need": "N1"})])
     server.behaviour = Librarian(needs=("whether scaling helps",), agent=agent)
@@ -328,7 +330,7 @@ async def test_what_the_agent_finds_is_traced_to_its_own_search(session: Opened,
         assert item["id"] in searches[item["source_query"]]
 
 
-async def test_needs_that_are_garbled_twice_are_made_by_rules(
+async def test_needs_garbled_twice_are_made_by_rules(
     session: Opened, server: FakeOpenAI, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.behaviour = model = Librarian(needs=())
@@ -342,7 +344,7 @@ async def test_needs_that_are_garbled_twice_are_made_by_rules(
     assert "rules were used instead" in caplog.text
 
 
-async def test_the_agents_searches_stay_within_the_limits_and_are_read_for_the_question(
+async def test_the_agents_searches_respect_the_limits_and_are_read_for_the_question(
     session: Opened, server: FakeOpenAI
 ) -> None:
     asked = ("search_evidence", {"query": "label noise in sensors", "papers": ["obrien2019seeds"]})
@@ -356,7 +358,7 @@ async def test_the_agents_searches_stay_within_the_limits_and_are_read_for_the_q
     assert all(QUESTION in shown(body) for body in agent.reading if form_of(body) == "PassageReading")
 
 
-async def test_the_same_question_again_costs_nothing_and_another_limit_is_another_run(
+async def test_repeating_a_question_costs_nothing_and_another_limit_starts_another_run(
     session: Opened, server: FakeOpenAI
 ) -> None:
     server.behaviour = Librarian()
@@ -379,7 +381,7 @@ async def test_a_finished_answer_is_shown_in_another_style_without_a_call(sessio
     assert "[1]" in record["text"] and ", section" in by_key["text"]
 
 
-async def test_a_paused_question_resumes_without_a_repeated_call(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_paused_question_resumes_without_repeating_calls(session: Opened, server: FakeOpenAI) -> None:
     model = Librarian()
 
     def failing(body: Json) -> Any:
@@ -397,7 +399,7 @@ async def test_a_paused_question_resumes_without_a_repeated_call(session: Opened
     assert len(model.reading) == read, "no passage was read twice"
 
 
-async def test_a_question_killed_while_it_is_answered_resumes(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_question_killed_while_being_answered_resumes(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = model = Librarian()
     reached = asyncio.Event()
 
@@ -417,7 +419,7 @@ async def test_a_question_killed_while_it_is_answered_resumes(session: Opened, s
     assert len(model.reading) == read and any("Resuming run" in line for line in told)
 
 
-async def test_a_listener_that_fails_leaves_a_run_that_can_be_resumed(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_failing_listener_leaves_a_run_that_can_be_resumed(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = Librarian()
 
     def fail(event: Any) -> None:
@@ -438,7 +440,7 @@ async def test_a_listener_that_fails_leaves_a_run_that_can_be_resumed(session: O
         ({"min_year": 2020, "max_year": 2010}, "2020"),
     ],
 )
-async def test_limits_that_hold_nothing_leave_no_run(
+async def test_limits_that_match_nothing_create_no_run(
     session: Opened, server: FakeOpenAI, limits: dict[str, Any], said: str
 ) -> None:
     opened = session()
@@ -447,7 +449,7 @@ async def test_limits_that_hold_nothing_leave_no_run(
     assert RunRegister(run_tables(opened.home.runs_file)).all() == [] and server.calls() == 0
 
 
-async def test_years_keep_papers_out_of_the_answer(session: Opened, server: FakeOpenAI) -> None:
+async def test_limits_on_years_keep_papers_out_of_the_answer(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = model = Librarian()
     opened = session()
     record = await answered(opened, min_year=2021)
@@ -456,7 +458,7 @@ async def test_years_keep_papers_out_of_the_answer(session: Opened, server: Fake
     assert model.reading
 
 
-async def test_as_a_subgraph_the_question_is_all_that_it_needs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_as_a_subgraph_only_the_question_is_required(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CITELOOM_HOME", str(home))
     given = await research_graph().ainvoke({"question": "How do seeds move the score of an ensemble?"})
     assert given["result"]["outcome"] != "nothing" and given["result"]["citations"]
@@ -464,7 +466,7 @@ async def test_as_a_subgraph_the_question_is_all_that_it_needs(home: Path, monke
     assert build_research_graph().nodes.keys() >= {"route", "plan_needs", "read", "agent", "guard", "tools"}
 
 
-async def test_recalled_evidence_keeps_its_id_and_stands_apart(session: Opened, server: FakeOpenAI) -> None:
+async def test_recalled_evidence_keeps_its_id_and_is_shown_separately(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = Librarian("Scaling helps [E1].")
     opened = session()
     first = await answered(opened)
@@ -490,7 +492,7 @@ async def test_recalled_evidence_keeps_its_id_and_stands_apart(session: Opened, 
     assert len(ids) == len(set(ids)) and len(ids) > 1
 
 
-def test_from_python_the_question_is_asked_with_and_without_a_loop(home: Path, tmp_path: Path) -> None:
+def test_python_can_ask_with_and_without_an_event_loop(home: Path, tmp_path: Path) -> None:
     with citeloom.open_library(home, settings=Settings()) as library:
         record = citeloom.research(library, "How do seeds move the score?", length=60, sources=2, out=tmp_path / "out")
         assert (
@@ -505,7 +507,7 @@ def test_from_python_the_question_is_asked_with_and_without_a_loop(home: Path, t
         assert asyncio.run(inside())["text"] == record["text"]
 
 
-def test_both_kinds_of_runs_are_distinct_in_the_register(home: Path) -> None:
+def test_a_research_run_is_registered_with_its_question_as_title(home: Path) -> None:
     async def ask() -> str:
         with open_session(Settings(), FolderHome(home)) as opened:
             return str((await answered(opened, "How do seeds move the score?"))["thread_id"])
@@ -515,7 +517,7 @@ def test_both_kinds_of_runs_are_distinct_in_the_register(home: Path) -> None:
     assert RunRegister(run_tables(FolderHome(home).runs_file)).get(thread).title == "How do seeds move the score?"
 
 
-async def test_a_thread_that_is_asked_again_judges_again(session: Opened, server: FakeOpenAI) -> None:
+async def test_asking_again_in_a_thread_judges_again(session: Opened, server: FakeOpenAI) -> None:
     """What was judged of one answer is no verdict on the next, though sentence and id may be alike."""
     server.behaviour = Librarian()
     opened = session()
@@ -541,7 +543,7 @@ class Screener(Librarian):
         return envelope(body, content=json.dumps({"screened": named, "near": [{"paper": 2, "why": "a review"}]}))
 
 
-async def test_an_inventory_ends_with_what_was_screened_and_left_out(session: Opened, server: FakeOpenAI) -> None:
+async def test_an_inventory_ends_with_the_papers_screened_and_left_out(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = Screener(needs=["calibration of wearers"])
     record = await answered(session(), "Which studies changed the calibration for wearers, and how in each?")
     screened = record["route"]["screened"]
@@ -557,7 +559,7 @@ async def test_a_question_that_its_planner_calls_focused_pays_for_no_cards(sessi
     assert "Screening" not in map(form_of, server.requests)
 
 
-async def test_a_focused_question_is_screened_if_nothing_that_was_read_meets_a_need(
+async def test_a_focused_question_is_screened_if_no_read_passage_meets_a_need(
     session: Opened, server: FakeOpenAI
 ) -> None:
     server.behaviour = Screener(needs=["whether scaling helps"], score=0.4)
@@ -566,6 +568,6 @@ async def test_a_focused_question_is_screened_if_nothing_that_was_read_meets_a_n
     assert forms.count("Screening") == 1 and "PassageReading" in forms[forms.index("Screening") :]
 
 
-async def test_a_planner_may_call_a_question_an_inventory(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_planner_can_classify_a_question_as_an_inventory(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = Screener(needs=["whether scaling helps"], kind="inventory")
     assert (await answered(session(), FOCUSED))["route"]["kind"] == "inventory"

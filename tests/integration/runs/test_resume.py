@@ -44,7 +44,7 @@ def status(home: Path, thread_id: str) -> str:
     return RunRegister(run_tables(home / "runs.sqlite")).get(thread_id).status
 
 
-async def test_a_run_killed_between_its_last_step_and_its_register_is_only_noted(
+async def test_a_run_killed_after_its_last_step_resumes_by_registering_its_result(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
     with open_session(settings, FolderHome(home)) as session:
@@ -58,7 +58,7 @@ async def test_a_run_killed_between_its_last_step_and_its_register_is_only_noted
     assert status(home, first.record["thread_id"]) == "finished"
 
 
-async def test_a_run_killed_before_its_first_step_begins(
+async def test_a_run_killed_before_its_first_step_starts_on_resume(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object) -> None:
@@ -98,10 +98,10 @@ async def test_a_cancelled_run_is_paused_and_resumed(
         assert finished.record["thread_id"] == run.thread_id
 
 
-async def test_a_pause_is_raised_on_and_not_handed_to_the_model(
+async def test_a_pause_is_raised_and_not_passed_to_the_model(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
-    """A busy server while a tool is at work: the planner must not read of it as its own mistake."""
+    """The server is busy while a tool runs: the planner must not see this as its own mistake."""
     planned = 0
 
     def busy_after_the_first_turn(body: dict[str, Any]) -> Raw | None:
@@ -134,7 +134,7 @@ async def test_a_deleted_run_can_be_written_fresh_in_the_same_process(
         assert fresh.record["usage"]["llm_calls"] == calls
 
 
-async def test_a_run_whose_register_was_lost_is_known_as_finished_and_can_be_written_fresh(
+async def test_a_finished_run_missing_from_the_register_is_recognised_and_can_be_written_fresh(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
     with open_session(settings, FolderHome(home)) as session:
@@ -148,7 +148,7 @@ async def test_a_run_whose_register_was_lost_is_known_as_finished_and_can_be_wri
         assert server.calls() == 2 * calls and not fresh.finished_earlier
 
 
-async def test_a_run_in_progress_is_not_deleted(
+async def test_a_run_in_progress_cannot_be_deleted(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
     with open_session(settings, FolderHome(home)) as session:
@@ -160,7 +160,7 @@ async def test_a_run_in_progress_is_not_deleted(
         assert (await run_request(request_, session)).finished_earlier
 
 
-async def test_settings_that_change_no_text_change_no_run(
+async def test_settings_that_do_not_affect_the_text_keep_the_run(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
     def same(**changes: Any) -> Settings:

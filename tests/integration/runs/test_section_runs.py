@@ -54,7 +54,7 @@ def every_call_is_answered(messages: list[Any]) -> bool:
     return sorted(asked) == sorted(answered)
 
 
-async def test_without_a_budget_the_planner_is_not_asked(
+async def test_without_a_search_budget_the_planner_is_not_called(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     server.behaviour = agent = ScriptedAgent([search("seed ensembles")])
@@ -68,7 +68,7 @@ async def test_without_a_budget_the_planner_is_not_asked(
     assert record["citations"]
 
 
-async def test_default_queries_are_kept_but_neither_listed_nor_searched_for_with_their_numbers(
+async def test_default_queries_are_stored_but_not_listed_and_omit_the_users_numbers(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     """By rules, since the model garbles its plan: what is searched and read for has no result of the user's own."""
@@ -103,7 +103,7 @@ async def test_default_queries_are_kept_but_neither_listed_nor_searched_for_with
         assert not re.search(r"\d|refuted|\bhere\b", text, re.IGNORECASE), text
 
 
-async def test_calls_beyond_the_budget_are_answered_but_not_made(
+async def test_calls_beyond_the_budget_are_answered_but_not_executed(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     topics = ["sensor position", "early stopping", "label noise", "wrist accelerometers", "ensembles of seeds"]
@@ -129,7 +129,7 @@ async def test_a_planner_that_never_stops_is_stopped(
     assert every_call_is_answered(state["messages"])
 
 
-async def test_reading_without_end_is_bounded_though_it_costs_no_search(
+async def test_endless_reading_is_limited_though_it_costs_no_search(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     server.behaviour = agent = ScriptedAgent(
@@ -160,7 +160,7 @@ async def test_a_repeated_query_is_answered_from_the_earlier_one(
     assert every_call_is_answered(state["messages"])
 
 
-async def test_mistakes_are_answered_to_the_model(
+async def test_mistakes_are_reported_to_the_model(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     server.behaviour = agent = ScriptedAgent(
@@ -185,7 +185,9 @@ async def test_mistakes_are_answered_to_the_model(
     assert every_call_is_answered(state["messages"])
 
 
-async def test_the_tools_show_what_is_there(session: Opened, server: FakeOpenAI, experiment: dict[str, Any]) -> None:
+async def test_the_tools_return_what_the_library_contains(
+    session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
+) -> None:
     opened = session()
     chunk = opened.library.paper_chunks("varga2021calibration")[3]
     server.behaviour = agent = ScriptedAgent(
@@ -208,7 +210,7 @@ async def test_the_tools_show_what_is_there(session: Opened, server: FakeOpenAI,
     assert state["searches_used"] == 3, "reading around what was found is free"
 
 
-async def test_no_checkpoint_holds_the_text_of_a_chunk(
+async def test_no_checkpoint_contains_the_text_of_a_chunk(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     opened = session()
@@ -231,7 +233,7 @@ async def test_no_checkpoint_holds_the_text_of_a_chunk(
     assert sizes["3 False"] - sizes["1 False"] < shown / 3, sizes
 
 
-async def test_ids_follow_the_order_of_the_calls_however_they_are_answered(
+async def test_ids_follow_the_order_of_the_calls_whatever_order_they_finish_in(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any], home: Path, tmp_path: Path
 ) -> None:
     calls = [search("early stopping"), search("wrist accelerometers"), search("reliability diagrams")]
@@ -279,7 +281,7 @@ class Together(FakeOpenAI):
             self.open -= 1
 
 
-async def test_evidence_is_read_side_by_side_up_to_the_limit(
+async def test_evidence_is_read_concurrently_up_to_the_limit(
     session: Opened, experiment: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = Session.limits.fget  # type: ignore[attr-defined]
@@ -311,7 +313,7 @@ async def test_every_call_and_token_is_counted(session: Opened, server: FakeOpen
 
 
 @pytest.mark.parametrize("kind", SECTION_KINDS)
-async def test_with_other_words_in_every_prompt_the_section_is_as_safe(
+async def test_a_section_is_as_safe_with_every_prompt_reworded(
     kind: str, session: Opened, server: FakeOpenAI, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     folder = tmp_path / "prompts"
@@ -331,7 +333,7 @@ async def test_with_other_words_in_every_prompt_the_section_is_as_safe(
     ("kind", "field", "asked"),
     [("discussion", "summary", "summary"), ("results", "results", "results")],
 )
-async def test_a_section_that_lacks_its_own_fields_searches_for_those_that_stand_in(
+async def test_a_section_without_its_own_fields_searches_with_substitute_fields(
     kind: str, field: str, asked: str, session: Opened, experiment: dict[str, Any]
 ) -> None:
     only = {"hypothesis": {}, field: experiment[field]}
@@ -343,7 +345,7 @@ async def test_a_section_that_lacks_its_own_fields_searches_for_those_that_stand
     assert record["citations"]
 
 
-async def test_two_equal_runs_in_one_process_pay_once(
+async def test_two_equal_runs_in_one_process_are_paid_for_once(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     opened = session()

@@ -1,4 +1,4 @@
-"""Servers that hold 4,096 tokens: each prompt fits with its answer, nothing pauses, and the result says so."""
+"""Servers with a context of 4,096 tokens: each prompt fits with its answer, nothing pauses, and the result says so."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ STATED = [
 
 
 @pytest.mark.parametrize(("listed", "settings"), STATED)
-async def test_a_question_is_answered_by_a_server_that_holds_little(
+async def test_a_server_with_a_small_context_answers_a_question(
     session: Opened, server: FakeOpenAI, small: SmallServer, listed: Json, settings: Json
 ) -> None:
     server.listed = listed
@@ -55,7 +55,7 @@ async def test_a_question_is_answered_by_a_server_that_holds_little(
 
 
 @pytest.mark.parametrize(("listed", "settings"), STATED)
-async def test_a_discussion_is_written_by_a_server_that_holds_little(
+async def test_a_server_with_a_small_context_writes_a_discussion(
     session: Opened,
     server: FakeOpenAI,
     small: SmallServer,
@@ -83,7 +83,7 @@ def _nothing_was_lost(small: SmallServer, record: Json, *, learned: bool) -> Non
 
 
 @pytest.mark.parametrize("size", [HELD, 3_500])
-async def test_a_refusal_in_the_middle_of_a_run_is_learned_from_too(
+async def test_a_refusal_during_a_run_reveals_the_context_size_too(
     session: Opened, small: SmallServer, experiment: Json, size: int
 ) -> None:
     small.size, small.kind = size, "llama.cpp"
@@ -95,7 +95,7 @@ async def test_a_refusal_in_the_middle_of_a_run_is_learned_from_too(
 
 
 @pytest.mark.parametrize(("kind", "size", "answer"), [("llama.cpp", HELD, 2_500), ("ollama", 2_048, 300)])
-async def test_a_server_that_does_not_say_what_it_left_out_is_given_less(
+async def test_a_server_that_silently_cuts_prompts_gets_smaller_ones(
     session: Opened, small: SmallServer, experiment: Json, kind: Kind, size: int, answer: int
 ) -> None:
     small.size, small.kind, small.answer_tokens = size, kind, answer
@@ -105,7 +105,7 @@ async def test_a_server_that_does_not_say_what_it_left_out_is_given_less(
     assert any(note.startswith(f"The server holds {size:,} tokens: ") for note in record["warnings"])
 
 
-async def test_a_resumed_run_makes_the_prompts_again_though_the_server_now_says_something_else(
+async def test_a_resumed_run_keeps_its_prompts_though_the_server_now_reports_another_size(
     session: Opened, server: FakeOpenAI, small: SmallServer
 ) -> None:
     small.busy_after = 6
@@ -121,7 +121,7 @@ async def test_a_resumed_run_makes_the_prompts_again_though_the_server_now_says_
     assert any(note.startswith(f"The server holds {HELD:,} tokens") for note in record["warnings"])
 
 
-async def test_the_prompts_of_a_server_that_says_nothing_or_holds_much_are_those_without_a_limit(
+async def test_prompts_are_not_shortened_for_an_unknown_or_large_context(
     home: Path, tmp_path: Path, experiment: Json
 ) -> None:
     asked: list[list[str]] = []
@@ -143,7 +143,7 @@ def _enough(body: Json) -> Json:
 
 
 @pytest.mark.parametrize("answer", ["hang", "html", "not-json", "empty", "list", "drop", Status(500), Status(404)])
-async def test_a_server_whose_list_of_models_is_no_good_is_asked_all_the_same(
+async def test_a_server_with_an_unusable_list_of_models_is_still_used(
     session: Opened, server: FakeOpenAI, answer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("citeloom.models.context_size._LIST_TIMEOUT", 0.3)
@@ -153,6 +153,6 @@ async def test_a_server_whose_list_of_models_is_no_good_is_asked_all_the_same(
     assert record["usage"]["llm_calls"] and server.models_asked == 1
 
 
-async def test_without_a_chat_model_no_server_is_asked(session: Opened, server: FakeOpenAI) -> None:
+async def test_without_a_chat_model_no_server_is_contacted(session: Opened, server: FakeOpenAI) -> None:
     await run_request(ResearchRequest(QUESTION), session(chat_model="extractive"))
     assert server.models_asked == 0

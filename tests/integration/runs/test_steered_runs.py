@@ -63,7 +63,7 @@ async def accepted_to_the_end(session: Session, waiting: WaitingError) -> Any:
             waiting = error
 
 
-async def test_what_is_accepted_changes_no_word_and_costs_no_call(session: Opened, server: FakeOpenAI) -> None:
+async def test_accepting_every_proposal_changes_no_word_and_costs_no_call(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = JudgingModel(DRAFT)
     opened = session()
     plain = await awrite_section(opened, "discussion", EXPERIMENT)
@@ -86,7 +86,9 @@ async def test_what_is_accepted_changes_no_word_and_costs_no_call(session: Opene
         await aanswer_run(opened, waiting.run_id)
 
 
-async def test_needs_are_edited_added_and_dropped_before_anything_is_read(session: Opened, server: FakeOpenAI) -> None:
+async def test_needs_can_be_edited_added_and_dropped_before_anything_is_read(
+    session: Opened, server: FakeOpenAI
+) -> None:
     server.behaviour = agent = ScriptedAgent(planned=["ensembles of seeds", "label noise"])
     opened = session()
     waiting = await to_the_ask(opened, "needs")
@@ -103,7 +105,7 @@ async def test_needs_are_edited_added_and_dropped_before_anything_is_read(sessio
     assert {"what": "need N2", "before": "label noise", "after": "wrist sensors"} in said["changes"]
 
 
-async def test_evidence_is_banned_added_by_hand_and_searched_for(session: Opened, server: FakeOpenAI) -> None:
+async def test_evidence_can_be_banned_added_by_hand_and_searched_for(session: Opened, server: FakeOpenAI) -> None:
     opened = session()
     waiting = await to_the_ask(opened, "evidence")
     before = {record["id"]: record for record in (await run_state(opened.home, waiting.run_id)).values["evidence"]}
@@ -131,7 +133,7 @@ async def test_evidence_is_banned_added_by_hand_and_searched_for(session: Opened
     assert len(record["steering"][1]["changes"]) == 4
 
 
-async def test_doubtful_sentences_are_edited_dropped_and_searched_for_again(
+async def test_doubtful_sentences_can_be_edited_dropped_and_searched_for_again(
     session: Opened, server: FakeOpenAI
 ) -> None:
     server.behaviour = model = JudgingModel(DRAFT, "Calibration helps after pooling [E3].")
@@ -152,7 +154,7 @@ async def test_doubtful_sentences_are_edited_dropped_and_searched_for_again(
     assert [len(item["changes"]) for item in record["steering"]] == [0, 0, 2]
 
 
-async def test_wrong_answers_are_one_line_each_and_the_run_still_waits(session: Opened) -> None:
+async def test_wrong_answers_get_one_line_each_and_the_run_keeps_waiting(session: Opened) -> None:
     opened = session()
     waiting = await to_the_ask(opened, "needs")
     for wrong, named in [
@@ -178,7 +180,7 @@ async def test_wrong_answers_are_one_line_each_and_the_run_still_waits(session: 
     assert ask_of(again) == "evidence"
 
 
-async def test_of_two_answers_at_once_one_is_taken_and_the_other_refused(session: Opened) -> None:
+async def test_if_two_people_answer_at_once_one_is_accepted_and_the_other_refused(session: Opened) -> None:
     opened, other = session(), session()
     waiting = await to_the_ask(opened, "needs")
     details = await run_details(waiting.run_id, opened.home)
@@ -217,7 +219,7 @@ async def test_a_budget_is_raised_or_the_run_pauses(session: Opened, server: Fak
     assert [change["after"] for change in changes] == ["5", "500"]
 
 
-async def test_without_a_chat_model_needs_and_evidence_are_asked_about(session: Opened) -> None:
+async def test_without_a_chat_model_the_run_asks_about_needs_and_evidence(session: Opened) -> None:
     opened = session(chat_model="extractive")
     plain = await aresearch(opened, "How are ensembles of seeds calibrated?")
     question = "How are ensembles of seeds calibrated?"
@@ -251,7 +253,7 @@ def settings_for(home: Path, server: FakeOpenAI) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("ask", [*ASKS, "budget"])
-def test_killed_while_a_person_reads_a_question_it_waits_on(
+def test_a_run_killed_while_waiting_for_a_person_keeps_waiting(
     home: Path, ask: str, tmp_path: Path, undisturbed: tuple[str, int]
 ) -> None:
     kill_at_the_question(home, ask, tmp_path, undisturbed)
@@ -259,7 +261,7 @@ def test_killed_while_a_person_reads_a_question_it_waits_on(
 
 @pytest.mark.long
 @pytest.mark.parametrize("attempt", range(50))
-def test_killed_fifty_times_at_any_question(
+def test_a_run_killed_fifty_times_at_questions_ends_the_same(
     home: Path, attempt: int, tmp_path: Path, undisturbed: tuple[str, int]
 ) -> None:
     kill_at_the_question(home, [*ASKS, "budget"][attempt % 4], tmp_path, undisturbed)

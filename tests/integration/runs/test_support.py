@@ -45,7 +45,7 @@ def write(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> Callabl
     return run
 
 
-async def test_the_repair_request_has_the_findings_of_the_judge(write: Any) -> None:
+async def test_the_repair_request_contains_the_judges_findings(write: Any) -> None:
     model = JudgingModel(DRAFT, GOOD)
     record = (await write(model)).record
     (request,) = model.repairs
@@ -59,14 +59,14 @@ async def test_the_repair_request_has_the_findings_of_the_judge(write: Any) -> N
     assert record["findings"] == [] and [item["verdict"] for item in record["citations"]] == ["supported"]
 
 
-async def test_verdicts_already_given_are_not_asked_again(write: Any) -> None:
+async def test_existing_verdicts_are_not_requested_again(write: Any) -> None:
     model = JudgingModel(DRAFT, f"{GOOD} {WEAK} {REVERSED}", f"{GOOD} {WEAK} Calibration never hurts [E3].")
     await write(model)
     assert [len(pairs) for pairs in model.judged] == [4, 1], "four in one call, then the one that is new"
     assert model.judged[1] == ["Calibration never hurts."]
 
 
-async def test_part_of_the_support_is_listed_and_asks_for_no_repair(write: Any) -> None:
+async def test_partial_support_is_listed_and_triggers_no_repair(write: Any) -> None:
     model = JudgingModel(f"{GOOD} {WEAK}")
     record = (await write(model)).record
     assert model.repairs == [] and "[not supported]" not in record["text"]
@@ -75,7 +75,7 @@ async def test_part_of_the_support_is_listed_and_asks_for_no_repair(write: Any) 
     assert record["text"][finding["start"] : finding["end"]].startswith("It may help others too (")
 
 
-async def test_what_still_fails_is_marked_and_listed(write: Any) -> None:
+async def test_sentences_that_still_fail_are_marked_and_listed(write: Any) -> None:
     record = (await write(JudgingModel(DRAFT))).record
     first, second = record["text"].split("\n\n")
     # Both sentences of a paragraph rest on one paper; one with a mark has a citation of its own.
@@ -96,7 +96,7 @@ async def test_what_still_fails_is_marked_and_listed(write: Any) -> None:
     assert judged["Calib"]["verdict"] == "contradicted" and judged["Calib"]["reason"] == "it says that it helps"
 
 
-async def test_the_words_that_decide_are_sliced_from_the_chunk(write: Any) -> None:
+async def test_deciding_words_are_sliced_from_the_chunk(write: Any) -> None:
     record = (await write(JudgingModel(DRAFT))).record
     passages = record["report"]["passages"]
     for citation in record["citations"]:
@@ -108,7 +108,7 @@ async def test_the_words_that_decide_are_sliced_from_the_chunk(write: Any) -> No
 
 
 class EachItsOwn(JudgingModel):
-    """Repairs each failing sentence by other words for itself."""
+    """Repairs each failing sentence with its own replacement."""
 
     OTHER: ClassVar = {FALSE: "Every sleeper slept well [E2].", REVERSED: "Calibration helps [E3].", WEAK: WEAK}
 
@@ -116,7 +116,7 @@ class EachItsOwn(JudgingModel):
         return {name: self.OTHER[sentence] for name, sentence in failing.items()}
 
 
-async def test_what_is_better_stays_where_what_is_not_goes(write: Any) -> None:
+async def test_an_improved_sentence_stays_and_one_that_got_worse_is_undone(write: Any) -> None:
     model = EachItsOwn(DRAFT)
     record = (await write(model)).record
     assert "Calibration helps (" in record["text"] and "never" not in record["text"]
@@ -129,14 +129,14 @@ async def test_what_is_better_stays_where_what_is_not_goes(write: Any) -> None:
     assert len(first) == 4 and len(last) <= 2, "a sentence that did not change is judged once"
 
 
-async def test_what_could_be_better_is_asked_for_once(write: Any) -> None:
+async def test_an_improvable_sentence_is_sent_for_repair_once(write: Any) -> None:
     model = JudgingModel(f"{GOOD} {FALSE} {REVERSED} {WEAK}", f"{GOOD} {REVERSED} {WEAK}", f"{GOOD} {WEAK}")
     await write(model)
     first, second = (request.split("text sentences")[1] for request in model.repairs)
     assert f": {WEAK}" in first and f"S1: {REVERSED}" in second and f"S2: {WEAK}" not in second
 
 
-async def test_no_more_repairs_than_are_allowed(write: Any) -> None:
+async def test_no_more_repairs_than_allowed_are_made(write: Any) -> None:
     third = "Rats slept too [E2]."
     model = JudgingModel(f"{DRAFT} {third}", f"{GOOD} {REVERSED} {WEAK} {third}", f"{GOOD} {WEAK} {third}", GOOD)
     record = (await write(model)).record
@@ -179,7 +179,7 @@ async def test_a_marker_that_adds_nothing_is_dropped_and_its_sentence_stays(writ
     assert [item["verdict"] for item in record["citations"]] == ["supported"] * 2 and record["findings"] == []
 
 
-async def test_a_marker_that_adds_nothing_is_listed_where_no_repair_is_allowed(write: Any) -> None:
+async def test_a_marker_that_adds_nothing_is_listed_if_repairs_are_off(write: Any) -> None:
     record = (await write(Jointly("idle", f"{GOOD} {JOINT}"), max_repairs=0)).record
     (finding,) = record["findings"]
     assert (finding["rule"], finding["severity"], finding["ids"]) == ("idle-marker", "note", ["E3"])
@@ -188,7 +188,7 @@ async def test_a_marker_that_adds_nothing_is_listed_where_no_repair_is_allowed(w
     assert [item["evidence_id"] for item in record["citations"]] == ["E1", "E1", "E3"]
 
 
-async def test_a_marker_that_contradicts_is_a_warning_that_names_it(write: Any) -> None:
+async def test_a_contradicting_source_gets_a_warning_that_names_its_marker(write: Any) -> None:
     record = (await write(Jointly("contradicts", f"{GOOD} {JOINT}"), max_repairs=0)).record
     (finding,) = record["findings"]
     assert finding["rule"] == "contradicted" and finding["ids"] == ["E3"]
@@ -199,7 +199,7 @@ async def test_a_marker_that_contradicts_is_a_warning_that_names_it(write: Any) 
     assert record["text"].count("[contradicted by its source]") == 1
 
 
-async def test_strict_leaves_out_what_is_marked_and_lists_it(write: Any) -> None:
+async def test_strict_leaves_out_marked_sentences_and_lists_them(write: Any) -> None:
     marked = await write(JudgingModel(DRAFT))
     finished = await write(JudgingModel("Never asked."), strict=True)
     record = finished.record
@@ -215,14 +215,14 @@ async def test_strict_leaves_out_what_is_marked_and_lists_it(write: Any) -> None
     assert (await write(JudgingModel("Never asked."))).record == marked.record, "and back"
 
 
-async def test_strict_with_nothing_left_says_so(write: Any) -> None:
+async def test_an_empty_text_after_strict_says_so(write: Any) -> None:
     record = (await write(JudgingModel(f"# Discussion\n\n{FALSE} {REVERSED}"), strict=True)).record
     assert record["text"] == "" and record["references"] == [] == record["citations"]
     assert len(record["left_out"]) == 2
     assert "Nothing is left of the discussion" in record["findings"][0]["message"]
 
 
-async def test_any_text_is_better_than_none(write: Any) -> None:
+async def test_a_faulty_repair_is_kept_if_the_draft_was_empty(write: Any) -> None:
     """The writer gives nothing, twice; its repair has faults, and is kept and marked all the same."""
     record = (await write(JudgingModel("", "", DRAFT), max_repairs=1)).record
     assert "Ensembles of seeds were compared" in record["text"]

@@ -1,4 +1,4 @@
-"""What the user wrote into exp.json, in the files of a section: nothing lost, changed or invented, whoever writes."""
+"""The user's words from exp.json in the files of a section: nothing is lost, changed or invented."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _words(docx: str) -> str:
     return re.sub(r"<w:instrText.*?</w:instrText>|<[^>]+>", "", xml, flags=re.DOTALL)
 
 
-def test_a_section_without_a_model_keeps_all_that_the_user_wrote(home: Path, exp: Path, tmp_path: Path) -> None:
+def test_a_section_without_a_model_keeps_everything_that_the_user_wrote(home: Path, exp: Path, tmp_path: Path) -> None:
     with open_library(home) as library:
         record = write_section(library, "discussion", exp, out=tmp_path / "out", formats=FORMATS)
     text = record["text"]
@@ -79,7 +79,7 @@ def test_a_section_without_a_model_keeps_all_that_the_user_wrote(home: Path, exp
     page = Path(record["files"]["html"]).read_text("utf-8")
     for shown in (tex, docx, page):
         assert "Himmelstein et al. (2017) saw the same in networks." in shown
-    # Not a paragraph that somebody would submit.
+    # Nobody would submit such a paragraph.
     assert "Extractive mode" in tex.splitlines()[1] and "Extractive mode" not in docx + page.partition("<body>")[2]
     assert "Extractive mode" in page
     assert "\\begin{itemize}" in tex and "longtable" in tex and "okafor2022ensembles}" in tex
@@ -88,7 +88,7 @@ def test_a_section_without_a_model_keeps_all_that_the_user_wrote(home: Path, exp
     assert "Kept as yours" in report and "Himmelstein et al. (2017)" in report
 
 
-def test_a_plot_that_is_there_is_shown_and_no_other_is_spoken_of(home: Path, exp: Path, tmp_path: Path) -> None:
+def test_an_existing_plot_is_shown_and_missing_ones_are_not_mentioned(home: Path, exp: Path, tmp_path: Path) -> None:
     with open_library(home) as library:
         record = write_section(library, "results", exp, out=tmp_path / "out", formats=FORMATS)
     assert "The outcome is shown in Figure 1." in record["text"]
@@ -111,7 +111,7 @@ def test_a_plot_that_is_there_is_shown_and_no_other_is_spoken_of(home: Path, exp
     assert any("secret.png" in warning and "gone.png" in warning for warning in record["warnings"])
 
 
-def test_a_plot_without_a_caption_is_a_figure_with_its_label_and_its_mention_stays(
+def test_a_plot_without_a_caption_becomes_a_labelled_figure_and_its_mention_stays(
     home: Path, exp: Path, tmp_path: Path
 ) -> None:
     given = json.loads(exp.read_text("utf-8"))
@@ -130,7 +130,7 @@ def test_a_plot_without_a_caption_is_a_figure_with_its_label_and_its_mention_sta
     assert "The outcome is shown in Figure 1." in shown and "An added sentence." in shown
 
 
-async def test_a_plot_that_the_writer_does_not_name_is_shown_and_noted(
+async def test_a_plot_not_mentioned_by_the_writer_is_shown_and_noted(
     home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     settings = Settings(chat_model="fake", chat_base_url=server.base_url, score_threshold=0)
@@ -143,7 +143,7 @@ async def test_a_plot_that_the_writer_does_not_name_is_shown_and_noted(
     assert "\\label{fig:1}" in Path(record["files"]["tex"]).read_text("utf-8")
 
 
-def test_numbers_of_figures_that_the_user_mentions_stay_as_they_are(home: Path, exp: Path, tmp_path: Path) -> None:
+def test_figure_numbers_mentioned_by_the_user_stay_the_same(home: Path, exp: Path, tmp_path: Path) -> None:
     given = json.loads(exp.read_text("utf-8"))
     given["results"] += " The error falls with depth (Fig. 2)."
     exp.write_text(json.dumps(given), encoding="utf-8")
@@ -154,7 +154,7 @@ def test_numbers_of_figures_that_the_user_mentions_stay_as_they_are(home: Path, 
     assert "![Figure 2](results.figure-2.png)" in Path(record["files"]["md"]).read_text("utf-8")
 
 
-def test_a_plot_is_shown_in_the_formats_that_hold_its_kind_and_the_others_say_where_it_is(
+def test_a_plot_is_shown_in_formats_that_support_it_and_others_say_where_it_is(
     home: Path, exp: Path, tmp_path: Path
 ) -> None:
     svg = b'<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "x" "y">\n<svg xmlns="http://www.w3.org/2000/svg"/>\n'
@@ -183,7 +183,7 @@ def test_a_plot_is_shown_in_the_formats_that_hold_its_kind_and_the_others_say_wh
         assert any(f"{file} cannot hold Figure {number}" in warning for warning in record["warnings"]), file
 
 
-async def test_a_model_neither_drops_nor_borrows_what_the_user_cites(
+async def test_a_model_neither_drops_nor_borrows_the_users_citations(
     home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     lie = "Cats cause cancer, as Himmelstein et al. (2017) found."

@@ -30,7 +30,7 @@ def waiting_run(served: Served, *asks: str) -> dict[str, Any]:
     return dict(served.api.get(f"/runs/{run['thread_id']}").json())
 
 
-def test_a_run_waits_is_answered_once_and_goes_on(served: Served) -> None:
+def test_a_waiting_run_accepts_one_answer_and_continues(served: Served) -> None:
     plain = served.post("/research", QUESTION).json()
     run = waiting_run(served, "needs", "evidence")
     path, asked = f"/runs/{run['thread_id']}/answer", run["waiting"]
@@ -52,7 +52,7 @@ def test_a_run_waits_is_answered_once_and_goes_on(served: Served) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])  # the question as the result of the call, or sent to the client
-async def test_an_mcp_client_is_asked_where_it_can_ask_its_user(served: Served, mode: str) -> None:
+async def test_an_mcp_client_that_can_ask_its_user_gets_the_questions(served: Served, mode: str) -> None:
     messages: list[str] = []
     said: list[ElicitResult] = [
         ElicitResult(action="decline"),

@@ -30,7 +30,7 @@ def served(home: Path, model: FakeOpenAI) -> Iterator[Served]:
         yield server
 
 
-def test_a_posted_text_is_checked_and_costs_once(served: Served, model: FakeOpenAI) -> None:
+def test_a_posted_text_is_checked_and_paid_for_once(served: Served, model: FakeOpenAI) -> None:
     record = served.post("/checks", {"text": TEXT}).json()
     assert [item["label"] for item in record["sentences"]] == ["supported", "contradicted"]
     assert record["file"] == "text.md" and record["sentences"][1]["place"]["line"] == 1
@@ -44,7 +44,7 @@ def test_a_posted_text_is_checked_and_costs_once(served: Served, model: FakeOpen
 
 
 @pytest.mark.parametrize("bib", ["@article{varga2021calibration, title={Broken, year=2022", "\x00\x01 no bibliography"])
-def test_a_broken_bibliography_is_named_without_a_path_of_the_server(served: Served, bib: str) -> None:
+def test_a_broken_bibliography_is_reported_without_a_path_on_the_server(served: Served, bib: str) -> None:
     answer = served.post("/checks", {"text": TEXT, "bib": bib})
     assert tempfile.gettempdir() not in answer.text and "references.bib" in answer.text, answer.text
 
@@ -60,7 +60,7 @@ async def test_agents_check_a_claim_and_a_text(home: Path, model: FakeOpenAI) ->
     assert text is not None and [item["label"] for item in text["sentences"]] == ["contradicted"]
 
 
-def test_a_long_check_is_a_job_on_request(served: Served) -> None:
+def test_a_long_check_becomes_a_job_on_request(served: Served) -> None:
     accepted = served.post("/checks", {"text": TEXT}, prefer="respond-async")
     assert accepted.status_code == 202
     place = accepted.headers["location"].removeprefix("/api/v1")

@@ -44,7 +44,7 @@ def held(model: FakeOpenAI) -> Gate:
     return model.gate
 
 
-def test_a_turn_is_answered_whole_and_stored(served: Served) -> None:
+def test_a_turn_is_answered_completely_and_stored(served: Served) -> None:
     thread_id = served.conversation()
     answer = served.post(f"/conversations/{thread_id}/turns", {"question": QUESTION})
     assert answer.status_code == 200 and answer.headers["content-location"] == f"/api/v1/conversations/{thread_id}"
@@ -71,7 +71,7 @@ def test_a_conversation_is_exported_and_deleted(served: Served) -> None:
     assert served.api.get(f"{path}/events").status_code == 404
 
 
-def test_a_conversation_is_named_searched_put_away_and_brought_back_by_its_next_question(served: Served) -> None:
+def test_a_conversation_is_renamed_searched_archived_and_restored_by_its_next_question(served: Served) -> None:
     path, other = f"/conversations/{served.conversation()}", f"/conversations/{served.conversation()}"
     served.post(f"{path}/turns", {"question": QUESTION})
     served.post(f"{other}/turns", {"question": "How many seeds were used?"})
@@ -95,9 +95,7 @@ def test_a_conversation_is_named_searched_put_away_and_brought_back_by_its_next_
     assert served.api.patch("/conversations/chat-nobody", json={"name": "x"}).status_code == 404
 
 
-def test_a_question_chooses_among_the_models_of_its_endpoint_and_how_it_cites(
-    served: Served, model: FakeOpenAI
-) -> None:
+def test_a_question_selects_a_model_of_its_endpoint_and_a_citation_style(served: Served, model: FakeOpenAI) -> None:
     model.model, model.others = "fake", ["larger", "text-embedding-3"]
     path = f"/conversations/{served.conversation()}/turns"
     assert served.api.get("/models").json() == {"models": ["fake", "larger", "extractive"]}
@@ -116,7 +114,7 @@ def test_a_question_chooses_among_the_models_of_its_endpoint_and_how_it_cites(
     assert served.post(path, {"question": QUESTION, "chat_base_url": "http://elsewhere"}).status_code == 422
 
 
-def test_feedback_improves_the_last_answer_and_needs_one(served: Served) -> None:
+def test_feedback_improves_the_last_answer_and_requires_one(served: Served) -> None:
     path = f"/conversations/{served.conversation()}"
     refused = served.post(f"{path}/improve", {"feedback": "shorter"})
     assert (refused.status_code, refused.json()["type"]) == (422, "urn:citeloom:NothingToImproveError")
@@ -125,7 +123,7 @@ def test_feedback_improves_the_last_answer_and_needs_one(served: Served) -> None
     assert improved.status_code == 200 and improved.json()["number"] == 2
 
 
-def test_a_client_that_comes_back_misses_nothing_and_pays_nothing(served: Served, model: FakeOpenAI) -> None:
+def test_a_client_that_reconnects_misses_and_pays_nothing(served: Served, model: FakeOpenAI) -> None:
     gate = held(model)
     path = f"/conversations/{served.conversation()}"
     with served.api.stream("POST", f"{path}/turns", json={"question": QUESTION}, headers=SSE) as answer:
@@ -147,7 +145,7 @@ def test_a_client_that_comes_back_misses_nothing_and_pays_nothing(served: Served
     assert model.calls() == calls
 
 
-def test_the_text_ends_before_its_references(served: Served) -> None:
+def test_the_streamed_text_stops_before_its_references(served: Served) -> None:
     path = f"/conversations/{served.conversation()}"
     with served.api.stream("POST", f"{path}/turns", json={"question": QUESTION}, headers=SSE) as answer:
         events = list(events_of(answer.iter_lines()))
@@ -156,7 +154,7 @@ def test_the_text_ends_before_its_references(served: Served) -> None:
     assert "References" not in events[-1].data["text"] and events[-1].data["result"]["references"]
 
 
-def test_a_request_that_breaks_off_does_not_end_the_turn(served: Served, model: FakeOpenAI) -> None:
+def test_a_dropped_request_does_not_end_the_turn(served: Served, model: FakeOpenAI) -> None:
     gate = held(model)
     thread_id = served.conversation()
     body = json.dumps({"question": QUESTION})
@@ -186,7 +184,7 @@ def test_one_conversation_answers_one_question_at_a_time(served: Served, model: 
     assert len(served.api.get(path).json()["turns"]) == 1
 
 
-def test_of_two_questions_at_the_same_moment_one_is_refused(served: Served) -> None:
+def test_of_two_simultaneous_questions_one_is_refused(served: Served) -> None:
     path = f"/conversations/{served.conversation()}/turns"
     questions = [QUESTION, "Where is the sensor worn?"]
     with ThreadPoolExecutor(2) as pool:
@@ -211,7 +209,7 @@ def test_a_turn_is_stopped_and_resumed(served: Served, model: FakeOpenAI) -> Non
     assert len(requests) - len(set(requests)) == 1, "only the interrupted call is paid again"
 
 
-def test_a_turn_that_waits_for_its_place_is_stopped(home: Path, model: FakeOpenAI) -> None:
+def test_a_turn_waiting_in_the_queue_can_be_stopped(home: Path, model: FakeOpenAI) -> None:
     gate = held(model)
     settings: dict[str, Any] = {"chat_model": "fake", "chat_base_url": model.base_url, "chat_api_key": "k"}
     with served_app(home, settings, max_active=1, max_waiting=1) as served:
@@ -241,13 +239,13 @@ def test_an_idempotency_key_joins_the_turn_of_the_first_request(served: Served, 
     assert served.post(path, {"question": QUESTION}, Idempotency_Key="k-1").json()["number"] == 1
 
 
-def test_a_key_of_a_refused_request_can_be_used_again(served: Served) -> None:
+def test_the_key_of_a_refused_request_can_be_used_again(served: Served) -> None:
     path = f"/conversations/{served.conversation()}/turns"
     assert served.post(path, {"question": "   "}, Idempotency_Key="k").status_code == 422
     assert served.post(path, {"question": QUESTION}, Idempotency_Key="k").status_code == 200
 
 
-def test_a_turn_whose_server_was_killed_after_its_answer_is_not_asked_again(
+def test_a_turn_answered_before_its_server_was_killed_is_not_asked_again(
     home: Path, settings: dict[str, Any], model: FakeOpenAI
 ) -> None:
     with served_app(home, settings) as earlier:

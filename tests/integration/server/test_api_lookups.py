@@ -73,7 +73,7 @@ def test_a_paper_is_added_by_its_doi_once(served: Served) -> None:
     assert done(served, "/papers/by-identifier", body)["unchanged"] == [key]
 
 
-def test_what_cannot_be_added_is_named_with_its_reason(served: Served, services: MetadataServer) -> None:
+def test_a_work_that_cannot_be_added_is_reported_with_the_reason(served: Served, services: MetadataServer) -> None:
     refused = served.post("/papers/by-identifier", {"identifiers": ["quails"]})
     assert refused.status_code == 422 and "neither a DOI nor an arXiv id" in refused.json()["detail"]
     record = done(served, "/papers/by-identifier", {"identifiers": ["10.5555/nobody"]})
@@ -85,7 +85,7 @@ def test_what_cannot_be_added_is_named_with_its_reason(served: Served, services:
     assert record["added"] == [] and record["refused"]
 
 
-def test_a_server_whose_operator_names_no_service_sends_nothing(home: Path, services: MetadataServer) -> None:
+def test_a_server_without_configured_services_sends_nothing(home: Path, services: MetadataServer) -> None:
     with served_app(home, {**settings_of(services), "metadata_services": []}) as server:
         for path, body in (("enrich", {}), ("by-identifier", {"identifiers": [QUAILS.doi]})):
             refused = server.post(f"/papers/{path}", body)
@@ -95,7 +95,7 @@ def test_a_server_whose_operator_names_no_service_sends_nothing(home: Path, serv
     assert services.requests == []
 
 
-def test_python_has_both(home: Path, services: MetadataServer) -> None:
+def test_python_can_enrich_and_add_papers(home: Path, services: MetadataServer) -> None:
     with citeloom.open_library(home, settings=load_settings(**settings_of(services))) as library:
         record = citeloom.enrich(library, KEY)
         assert record["papers"][0]["status"] == "retracted" and record["requests"] > 0

@@ -81,7 +81,7 @@ def test_search_finds_passages_and_papers(served: Served) -> None:
     assert served.api.get("/search", params={"q": "x", "paper": "nobody"}).status_code == 404
 
 
-def test_files_are_added_with_a_reason_for_each_refusal_and_removed(served: Served) -> None:
+def test_files_are_added_and_removed_and_refusals_give_a_reason(served: Served) -> None:
     events = upload(
         served,
         sample(NEW),
@@ -107,7 +107,7 @@ def test_removing_a_paper_that_was_not_uploaded_leaves_its_file(served: Served) 
     assert (SAMPLES / "obrien2019seeds.md").is_file()
 
 
-def test_an_upload_replaces_another_paper_of_its_key_only_when_asked(served: Served) -> None:
+def test_an_upload_replaces_a_paper_with_its_key_only_on_request(served: Served) -> None:
     other = b"# Another paper\n\n## Introduction\n\nOn another subject altogether, written by somebody else.\n"
     upload(served, ("mine.md", b"# Mine\n\n## Introduction\n\nOn the subject of looms and their engines.\n"))
     refused = report(upload(served, ("mine.md", other)))["refused"]
@@ -117,24 +117,24 @@ def test_an_upload_replaces_another_paper_of_its_key_only_when_asked(served: Ser
     assert served.api.get("/papers/mine").json()["title"] == "Another paper" and stored(served) == ["mine.md"]
 
 
-def test_a_paper_that_is_there_is_not_added_twice(served: Served) -> None:
+def test_an_existing_paper_is_not_added_twice(served: Served) -> None:
     result = report(upload(served, sample("obrien2019seeds.md"), ("copy.md", sample("varga2021calibration.md")[1])))
     assert (result["added"], result["updated"], result["refused"]) == ([], [], [])
     assert sorted(result["unchanged"]) == ["obrien2019seeds", "varga2021calibration"]
     assert stored(served) == [] and served.api.get("/papers").json()["total"] == 4
 
 
-def test_a_paper_that_is_sent_twice_at_once_is_added_once(served: Served) -> None:
+def test_a_paper_sent_twice_at_once_is_added_once(served: Served) -> None:
     result = report(upload(served, ("copy.md", sample(NEW)[1]), MINE, ("mine2.md", MINE[1]), sample(NEW)))
     assert (result["added"], result["refused"]) == (["copy", "mine"], [])
     same = [line for line in result["warnings"] if "same paper" in line]
-    assert [line.split()[0] for line in same] == ["mine2.md:", f"{NEW}:"]
-    assert same[0].startswith("mine2.md: is the same paper as mine,") and "is the same paper as copy," in same[1]
+    assert [line.split()[0] for line in same] == ["mine2.md", NEW]
+    assert same[0].startswith("mine2.md is the same paper as mine,") and "is the same paper as copy," in same[1]
     assert not any("title" in line for line in result["warnings"] if line.startswith("mine2.md"))
     assert stored(served) == ["copy.md", "mine.md"]
 
 
-def test_a_text_that_is_refused_is_named_with_or_without_its_pdf(served: Served, shared_dir: Path) -> None:
+def test_a_refused_text_is_reported_with_or_without_its_pdf(served: Served, shared_dir: Path) -> None:
     pdf = (shared_dir / "corpus" / "pdfs" / "le2020treeheatr.pdf").read_bytes()
     sent = (("pair.md", b"\xff not a text"), ("pair.pdf", pdf), ("both.md", b"\xff"), ("both.pdf", b"no pdf"))
     result = report(upload(served, *sent))
@@ -145,7 +145,7 @@ def test_a_text_that_is_refused_is_named_with_or_without_its_pdf(served: Served,
     assert served.api.get("/papers/pair").json()["pages"] == 7
 
 
-def test_the_same_upload_with_its_key_is_one_ingest(served: Served) -> None:
+def test_repeating_an_upload_with_its_key_is_one_ingest(served: Served) -> None:
     def send(data: bytes) -> Any:
         files = [("files", ("mine.md", data))]
         return served.api.post("/papers", files=files, headers={"Idempotency-Key": "k"})
@@ -159,7 +159,7 @@ def test_the_same_upload_with_its_key_is_one_ingest(served: Served) -> None:
     assert shown["state"] == "finished" and shown["result"]["added"] == ["mine"]
 
 
-def test_a_restarted_server_resumes_an_ingest_and_drops_what_is_abandoned(home: Path) -> None:
+def test_a_restarted_server_resumes_an_ingest_and_drops_abandoned_uploads(home: Path) -> None:
     unfinished, abandoned = "ingest-00000000000a", "ingest-00000000000b"
     for folder in (unfinished, abandoned):
         (home / "papers" / folder).mkdir(parents=True)
@@ -173,7 +173,7 @@ def test_a_restarted_server_resumes_an_ingest_and_drops_what_is_abandoned(home: 
     assert left_jobs(home) == set()
 
 
-def test_an_order_that_cannot_be_resumed_does_not_keep_the_server_from_starting(home: Path) -> None:
+def test_a_job_that_cannot_be_resumed_does_not_stop_the_server_from_starting(home: Path) -> None:
     leave_job(home, JobOrder("research-gone", "run", {"limits": {}}))
     leave_job(home, JobOrder("chat-odd", "turn", {}))
     leave_job(home, JobOrder("../../x", "ingest", {"files": [], "refused": [], "replace": False}))
@@ -182,7 +182,9 @@ def test_an_order_that_cannot_be_resumed_does_not_keep_the_server_from_starting(
         assert left_jobs(home) == set()
 
 
-def test_a_register_that_is_locked_refuses_work_and_recovers(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_the_register_is_locked_work_is_refused_and_later_accepted(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def locked(*_: object) -> None:
         raise sqlite3.OperationalError("database is locked")
 
@@ -194,7 +196,7 @@ def test_a_register_that_is_locked_refuses_work_and_recovers(served: Served, mon
     assert served.post(path, {"question": "What are seeds?"}).status_code == 200
 
 
-def test_status_routes_say_what_is_in_force(served: Served) -> None:
+def test_status_routes_report_the_current_state_and_settings(served: Served) -> None:
     assert served.api.get("/ready").json() == {"status": "ready", "papers": 4}
     settings = served.api.get("/settings").json()
     assert settings["chat_model"]["value"] == "extractive" and settings["chat_api_key"]["value"] == "not set"
@@ -209,7 +211,7 @@ BIB = b"@article{mine, title={On Looms}, author={Lovelace, Ada}, year={1843}, jo
 
 
 @pytest.mark.parametrize("files", [[], [MINE], [("renamed.md", MINE[1])]])
-def test_a_bib_gives_papers_that_are_there_their_metadata(served: Served, files: list[tuple[str, bytes]]) -> None:
+def test_a_bib_adds_metadata_to_existing_papers(served: Served, files: list[tuple[str, bytes]]) -> None:
     upload(served, MINE)
     assert served.api.get("/papers/mine").json()["authors"] == []
     result = report(upload(served, ("library.bib", BIB), *files))
@@ -228,13 +230,13 @@ def test_a_bib_matches_by_title_and_keeps_the_key(served: Served) -> None:
     assert served.api.get("/papers/mine").json()["bibtex"].startswith("@article{mine,")
 
 
-def test_a_bib_of_other_papers_says_so(served: Served) -> None:
+def test_a_bib_without_matching_papers_says_so(served: Served) -> None:
     result = report(upload(served, ("library.bib", b"@article{nobody, title={On nothing at all}}")))
     assert result["warnings"] == ["library.bib: no entry matches a paper in the library."]
     assert (result["added"], result["updated"]) == ([], [])
 
 
-def test_metadata_given_to_a_paper_stays_when_its_file_is_ingested_again(served: Served, tmp_path: Path) -> None:
+def test_metadata_added_to_a_paper_stays_when_its_file_is_ingested_again(served: Served, tmp_path: Path) -> None:
     file = tmp_path / "mine.md"
     file.write_bytes(MINE[1])
     library = served.state.session.library
@@ -253,23 +255,23 @@ def test_metadata_given_to_a_paper_stays_when_its_file_is_ingested_again(served:
         ("@article{a, title={A}}\n@article{b, title={B}}", "holds 2 entries"),
         ("@article{a, author={Ada}}", "has no title"),
         ("@article{a, title={A", "lacks its closing brace"),
-        ("@article{a, title={A}, year={205}}", "year: is no year"),
+        ("@article{a, title={A}, year={205}}", "year: not a year"),
     ],
 )
-def test_an_entry_that_cannot_be_used_is_refused(served: Served, bibtex: str, wrong: str) -> None:
+def test_an_unusable_entry_is_refused(served: Served, bibtex: str, wrong: str) -> None:
     before = served.api.get("/papers/obrien2019seeds").json()
     refused = served.api.put("/papers/obrien2019seeds/entry", json={"bibtex": bibtex})
     assert refused.status_code == 422 and wrong in refused.json()["detail"]
     assert served.api.get("/papers/obrien2019seeds").json() == before
 
 
-def test_the_papers_are_found_by_words_of_their_text_too(served: Served) -> None:
+def test_listing_papers_also_searches_their_text(served: Served) -> None:
     listed = served.api.get("/papers", params={"q": "wearers"}).json()
     assert listed["total"] > 0, "a word that only the text has"
 
 
 @pytest.mark.parametrize("first", [".md", ".pdf"])
-def test_the_text_and_the_pdf_of_a_paper_are_one_paper(served: Served, shared_dir: Path, first: str) -> None:
+def test_a_text_and_the_pdf_of_a_paper_are_one_paper(served: Served, shared_dir: Path, first: str) -> None:
     key = "le2020treeheatr"
     corpus = {".md": shared_dir / "corpus" / "papers", ".pdf": shared_dir / "corpus" / "pdfs"}
     for ending in sorted(corpus, key=lambda ending: ending != first):

@@ -37,7 +37,7 @@ def sets(home: Path) -> list[str]:
     return sorted(path.name for path in (home / "plots").iterdir())
 
 
-def test_a_section_shows_uploaded_plots_and_offers_them(served: Served, experiment: dict[str, Any], home: Path) -> None:
+def test_a_section_shows_and_offers_uploaded_plots(served: Served, experiment: dict[str, Any], home: Path) -> None:
     stored = upload(served, ("roc kurve ü.PNG", PNG), ("cal.svg", SVG)).json()
     assert stored["files"] == ["cal.svg", "roc kurve ü.PNG"] and stored["refused"] == []
     asked = {
@@ -64,7 +64,7 @@ def test_a_section_shows_uploaded_plots_and_offers_them(served: Served, experime
     assert sets(home) == []
 
 
-def test_what_is_no_usable_image_is_refused_with_the_reason(served: Served, home: Path) -> None:
+def test_an_unusable_image_is_refused_with_the_reason(served: Served, home: Path) -> None:
     answer = upload(
         served,
         ("../../good.png", PNG),
@@ -87,7 +87,7 @@ def test_what_is_no_usable_image_is_refused_with_the_reason(served: Served, home
     assert many.status_code == 422 and "more than 50" in many.json()["detail"]
 
 
-def test_more_images_join_an_earlier_upload_and_replace_those_of_the_same_name(served: Served, home: Path) -> None:
+def test_more_images_extend_an_upload_and_replace_those_with_the_same_name(served: Served, home: Path) -> None:
     first = upload(served, ("a.png", PNG), ("b.png", PNG)).json()
     second = upload(served, ("b.png", PNG + b"new"), ("c.png", PNG), base=first["id"]).json()
     assert second["files"] == ["a.png", "b.png", "c.png"]
@@ -96,20 +96,20 @@ def test_more_images_join_an_earlier_upload_and_replace_those_of_the_same_name(s
     assert upload(served, ("a.png", PNG), base="../papers").status_code == 422
 
 
-def test_an_upload_that_is_not_there_is_named(served: Served, experiment: dict[str, Any]) -> None:
+def test_a_missing_upload_is_reported(served: Served, experiment: dict[str, Any]) -> None:
     for upload_id in ("plots-" + "0" * 24, "../../etc"):
         answer = served.post("/sections/results", {"experiment": experiment, "plot_upload": upload_id})
         assert answer.status_code == 404 and answer.json()["help"] == "Upload the images again."
 
 
-def test_a_name_that_two_plots_have_belongs_to_neither(served: Served, experiment: dict[str, Any]) -> None:
+def test_a_name_shared_by_two_plots_belongs_to_neither(served: Served, experiment: dict[str, Any]) -> None:
     stored = upload(served, ("same.png", PNG)).json()
     asked = {"experiment": with_plots(experiment, "a/same.png", "b/same.png"), "plot_upload": stored["id"]}
     (warning,) = served.post("/experiments/check", asked).json()["warnings"]
     assert "'a/same.png', 'b/same.png'" in warning
 
 
-def test_images_that_no_run_names_are_deleted_after_a_day(served: Served, home: Path) -> None:
+def test_images_named_by_no_run_are_deleted_after_a_day(served: Served, home: Path) -> None:
     old, new = upload(served, ("old.png", PNG)).json()["id"], upload(served, ("new.png", PNG)).json()["id"]
     folder = home / "plots" / old
     begun = folder.stat().st_mtime - 100_000

@@ -55,7 +55,7 @@ def check(served: Served, run: str, text: str, position: int = 0, **more: Any) -
     return dict(answer.json())
 
 
-def test_every_file_of_a_run_is_an_attachment_and_equals_what_the_command_line_writes(
+def test_every_file_of_a_run_is_an_attachment_and_equals_that_of_the_command_line(
     served: Served, home: Path, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     run = write(served, experiment)
@@ -84,7 +84,7 @@ def test_a_file_is_found_by_its_name_and_never_by_a_path(served: Served, experim
     assert answer.status_code == 404 and b"SQLite" not in answer.content
 
 
-def test_a_run_that_is_not_finished_has_no_files_and_no_sentences(served: Served, experiment: dict[str, Any]) -> None:
+def test_an_unfinished_run_has_no_files_or_sentences(served: Served, experiment: dict[str, Any]) -> None:
     paused = served.post("/sections/discussion", {"experiment": experiment, "max_calls": 1})
     assert paused.status_code == 503
     run = paused.headers["content-location"].rpartition("/")[2]
@@ -93,7 +93,7 @@ def test_a_run_that_is_not_finished_has_no_files_and_no_sentences(served: Served
     assert served.api.get("/runs/unknown/files").status_code == 404
 
 
-def test_the_report_opens_in_the_browser_under_a_policy_that_runs_nothing(
+def test_the_report_opens_in_the_browser_under_a_policy_without_scripts(
     served: Served, experiment: dict[str, Any]
 ) -> None:
     run = write(served, experiment)
@@ -105,9 +105,7 @@ def test_the_report_opens_in_the_browser_under_a_policy_that_runs_nothing(
     assert other.headers["content-disposition"].startswith("attachment"), "only the report is shown"
 
 
-def test_sentences_are_listed_with_their_findings_and_their_place_in_the_text(
-    served: Served, experiment: dict[str, Any]
-) -> None:
+def test_sentences_are_listed_with_their_findings_and_positions(served: Served, experiment: dict[str, Any]) -> None:
     run = write(served, experiment)
     text = served.api.get(f"/runs/{run}").json()["result"]["text"]
     good, weak = sentences(served, run)
@@ -116,7 +114,7 @@ def test_sentences_are_listed_with_their_findings_and_their_place_in_the_text(
     assert weak["verdict"] == "partly" and [item["rule"] for item in weak["findings"]] == ["partly-supported"]
 
 
-def test_an_edited_sentence_is_checked_and_the_run_stays_as_it_is(
+def test_an_edited_sentence_is_checked_and_the_run_stays_unchanged(
     served: Served, model: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     run = write(served, experiment)
@@ -138,7 +136,7 @@ def test_an_edited_sentence_is_checked_and_the_run_stays_as_it_is(
     assert all(item["edited"] is None for item in sentences(served, run))
 
 
-def test_what_the_user_keeps_is_a_version_beside_the_run(served: Served, experiment: dict[str, Any]) -> None:
+def test_saved_edits_are_a_version_beside_the_run(served: Served, experiment: dict[str, Any]) -> None:
     run = write(served, experiment)
     key = sentences(served, run)[0]["keys"][0]
     mine = f"My own words on ensembles ({key})."
@@ -169,7 +167,7 @@ def test_what_the_user_keeps_is_a_version_beside_the_run(served: Served, experim
 
 
 @pytest.mark.parametrize("kind", ["docx", "odt", "tex", "md"])
-def test_a_file_edited_elsewhere_is_taken_back(served: Served, experiment: dict[str, Any], kind: str) -> None:
+def test_a_file_edited_elsewhere_is_imported(served: Served, experiment: dict[str, Any], kind: str) -> None:
     run = write(served, experiment)
     content = served.api.get(f"/runs/{run}/files/discussion.{kind}").content
     if kind in ("docx", "odt"):
@@ -200,7 +198,7 @@ def _edited(content: bytes, old: str, new: str) -> bytes:
     return made.getvalue()
 
 
-def test_no_mark_is_put_into_the_users_own_words(served: Served, experiment: dict[str, Any]) -> None:
+def test_the_users_own_words_get_no_marks(served: Served, experiment: dict[str, Any]) -> None:
     run = write(served, experiment)
     key = sentences(served, run)[0]["keys"][0]
     check(served, run, f"Every wearer slept 7.77 hours ({key}).", position=1, keep=True)
@@ -209,7 +207,7 @@ def test_no_mark_is_put_into_the_users_own_words(served: Served, experiment: dic
     assert {"unsupported", "number-not-found"} <= {item["rule"] for item in edited["findings"]}
 
 
-def test_a_check_counts_against_the_budget_and_the_words_can_be_kept_without_it(
+def test_a_check_counts_towards_the_budget_and_an_edit_can_be_saved_without_it(
     served: Served, experiment: dict[str, Any]
 ) -> None:
     run = write(served, experiment)
@@ -226,7 +224,7 @@ def test_a_check_counts_against_the_budget_and_the_words_can_be_kept_without_it(
     assert edited["citations"][0]["verdict"] == "unjudged", "nothing is claimed that was not checked"
 
 
-def test_edits_go_with_their_run(served: Served, home: Path, experiment: dict[str, Any]) -> None:
+def test_edits_are_deleted_with_their_run(served: Served, home: Path, experiment: dict[str, Any]) -> None:
     run = write(served, experiment)
     check(served, run, "Mine.", keep=True)
     assert served.api.delete(f"/runs/{run}").status_code == 204
@@ -234,7 +232,7 @@ def test_edits_go_with_their_run(served: Served, home: Path, experiment: dict[st
     assert all(item["edited"] is None for item in sentences(served, run))
 
 
-def test_an_edit_of_words_that_changed_meanwhile_is_refused_and_one_that_says_the_same_is_none(
+def test_an_edit_of_words_changed_meanwhile_is_refused_and_an_identical_one_ignored(
     served: Served, experiment: dict[str, Any]
 ) -> None:
     run = write(served, experiment)
@@ -249,7 +247,7 @@ def test_an_edit_of_words_that_changed_meanwhile_is_refused_and_one_that_says_th
     assert all(item["edited"] is None for item in sentences(served, run))
 
 
-def test_a_sentence_is_rewritten_only_in_known_ways(served: Served, experiment: dict[str, Any]) -> None:
+def test_a_sentence_can_be_rewritten_only_in_known_ways(served: Served, experiment: dict[str, Any]) -> None:
     run = write(served, experiment)
     body = {"text": sentences(served, run)[1]["text"], "how": "careful"}
     assert served.post(f"/runs/{run}/sentences/1/rewrite", {**body, "how": "longer"}).status_code == 422
@@ -287,7 +285,7 @@ def test_a_sentence_of_a_paper_is_edited_in_its_section(served: Served, experime
     assert json.loads(served.api.get(f"/runs/{run}/files/paper.edited.json").content)["sections"]
 
 
-def test_an_answer_has_files_and_sentences_that_are_edited(served: Served) -> None:
+def test_an_answer_has_files_and_editable_sentences(served: Served) -> None:
     run = served.post("/research", {"question": "How were ensembles of seeds compared?"}).json()["thread_id"]
     names = [item["name"] for item in served.api.get(f"/runs/{run}/files").json()["files"]]
     assert names[0] == "how-were-ensembles-of-seeds-compared.md"
@@ -298,7 +296,7 @@ def test_an_answer_has_files_and_sentences_that_are_edited(served: Served) -> No
     assert "compared in pairs [1]." in edited and "others too" in edited and "edited by hand" in edited
 
 
-def test_an_answer_of_a_conversation_is_one_document_like_a_section(served: Served, model: FakeOpenAI) -> None:
+def test_an_answer_in_a_conversation_is_a_document_like_a_section(served: Served, model: FakeOpenAI) -> None:
     thread = served.conversation()
     for question in ("How were ensembles of seeds compared?", "Do they help others?"):
         served.post(f"/conversations/{thread}/turns", {"question": question, "alone": True})
@@ -339,7 +337,7 @@ def test_an_answer_of_a_conversation_is_one_document_like_a_section(served: Serv
     assert served.api.get(f"/runs/{text}/sentences").status_code == 404
 
 
-def test_an_answer_of_a_conversation_is_downloaded(served: Served) -> None:
+def test_an_answer_in_a_conversation_can_be_downloaded(served: Served) -> None:
     thread = served.conversation()
     served.post(f"/conversations/{thread}/turns", {"question": "How were ensembles of seeds compared?"})
     files = f"/conversations/{thread}/turns/1/files"
@@ -356,7 +354,7 @@ def test_an_experiment_is_checked_before_anything_is_paid_for(served: Served, mo
     assert model.calls() == 0
 
 
-def test_an_altered_quotation_is_found_at_once_and_stays_listed_without_a_chat_model(home: Path) -> None:
+def test_an_altered_quotation_is_found_and_stays_listed_without_a_chat_model(home: Path) -> None:
     with served_app(home) as served:
         answer = served.post("/research", {"question": "How were ensembles of seeds compared?"}).json()
         run, said = answer["thread_id"], "is not in the cited paper word for word"

@@ -55,7 +55,7 @@ def begun_in_background(served: Served, model: FakeOpenAI) -> str:
     return str(answer.json()["id"])
 
 
-def test_the_same_question_is_answered_from_its_run(served: Served, model: FakeOpenAI) -> None:
+def test_repeating_a_question_returns_the_answer_of_its_run(served: Served, model: FakeOpenAI) -> None:
     first = served.post("/research", QUESTION)
     assert first.status_code == 200 and first.json()["citations"]
     calls = model.calls()
@@ -82,7 +82,7 @@ def test_a_run_is_listed_shown_and_deleted(served: Served) -> None:
     assert served.api.get(f"/runs/{run_id}/events").status_code == 404
 
 
-def test_a_run_is_stopped_resumed_and_not_deleted_in_between(served: Served, model: FakeOpenAI) -> None:
+def test_a_run_can_be_stopped_and_resumed_but_not_deleted_in_between(served: Served, model: FakeOpenAI) -> None:
     run_id = begun_in_background(served, model)
     shown = served.api.get(f"/runs/{run_id}").json()
     assert (shown["status"], shown["active"]["state"]) == ("running", "working")
@@ -104,7 +104,7 @@ def test_a_budget_pauses_a_run_and_a_larger_one_resumes_it(served: Served) -> No
     assert served.post(f"/runs/{run_id}/resume", {"max_calls": 500}).status_code == 200
 
 
-def test_a_key_does_not_begin_a_fresh_run_twice(served: Served, model: FakeOpenAI) -> None:
+def test_one_key_does_not_start_a_fresh_run_twice(served: Served, model: FakeOpenAI) -> None:
     served.post("/research", QUESTION)
     fresh = {**QUESTION, "fresh": True}
     first = served.post("/research", fresh, Idempotency_Key="once")
@@ -115,9 +115,7 @@ def test_a_key_does_not_begin_a_fresh_run_twice(served: Served, model: FakeOpenA
     assert served.post("/research", QUESTION, Idempotency_Key="once").status_code == 422
 
 
-def test_a_section_is_written_without_files_that_the_request_names(
-    served: Served, experiment: dict[str, Any], tmp_path: Path
-) -> None:
+def test_server_paths_in_the_experiment_are_ignored(served: Served, experiment: dict[str, Any], tmp_path: Path) -> None:
     image = tmp_path / "mine.png"
     image.write_bytes(b"\x89PNG\r\n\x1a\n secret")
     asked = {**experiment, "plots": [{"path": "p.png", "caption": "Figure 1", "_file": str(image)}]}
@@ -127,13 +125,13 @@ def test_a_section_is_written_without_files_that_the_request_names(
     assert str(image) not in served.api.get(f"/runs/{written.json()['thread_id']}").text
 
 
-def test_an_experiment_that_lacks_something_is_refused_with_its_field(served: Served) -> None:
+def test_an_incomplete_experiment_is_refused_with_the_missing_field(served: Served) -> None:
     refused = served.post("/sections/methods", {"experiment": {}})
     assert refused.status_code == 422 and "experimental_plan" in refused.json()["detail"]
     assert served.api.get("/runs").json()["total"] == 0
 
 
-def test_the_end_of_a_run_of_an_earlier_server_is_still_an_event(
+def test_the_end_of_a_run_is_still_an_event_after_a_restart(
     home: Path, settings: dict[str, Any], model: FakeOpenAI
 ) -> None:
     with served_app(home, settings) as earlier:
@@ -147,7 +145,7 @@ def test_the_end_of_a_run_of_an_earlier_server_is_still_an_event(
     assert model.calls() == calls
 
 
-async def test_a_run_of_another_process_is_named_as_such(served: Served, home: Path) -> None:
+async def test_a_run_of_another_process_is_reported_as_such(served: Served, home: Path) -> None:
     run_id = served.post("/research", QUESTION).json()["thread_id"]
     served.state.jobs.forget(run_id)
     register = RunRegister(run_tables(home / "runs.sqlite"))

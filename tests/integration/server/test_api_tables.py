@@ -60,7 +60,7 @@ def test_the_same_table_in_the_background_is_the_same_job(served: Served, table:
     assert events[-1].data["result"]["table_id"] == table["table_id"]
 
 
-def test_an_edit_of_a_cell_that_somebody_changed_is_refused_with_what_is_stored(
+def test_an_edit_of_a_cell_changed_by_somebody_else_is_refused_with_the_stored_value(
     served: Served, table: dict[str, Any]
 ) -> None:
     place = {"params": {"key": PAPER, "column": "method"}}
@@ -75,7 +75,7 @@ def test_an_edit_of_a_cell_that_somebody_changed_is_refused_with_what_is_stored(
     assert kept["rows"][0]["cells"]["method"]["value"] == "something else"
 
 
-def test_what_a_table_does_not_have_is_refused(served: Served, table: dict[str, Any]) -> None:
+def test_unknown_rows_columns_and_values_are_refused(served: Served, table: dict[str, Any]) -> None:
     address = f"/tables/{table['table_id']}"
     assert served.api.get(f"{address}/cells", params={"key": PAPER, "column": "colour"}).status_code == 404
     assert _put(served, table, column="colour").status_code == 422
@@ -100,7 +100,7 @@ def test_a_table_is_downloaded_in_each_format(name: str, begins: bytes, served: 
     assert answer.headers["content-disposition"].endswith(f".{name}")
 
 
-async def test_agents_make_tables_and_read_them(served: Served) -> None:
+async def test_agents_can_make_and_read_tables(served: Served) -> None:
     async with (
         httpx.AsyncClient(timeout=300) as http,
         Client(streamable_http_client(f"{served.url}/mcp", http_client=http)) as client,
@@ -113,7 +113,7 @@ async def test_agents_make_tables_and_read_them(served: Served) -> None:
         assert json.loads(read.content[0].text)["question"] == "Which seeds?"
 
 
-async def test_who_agrees_is_asked_as_a_job_kept_as_a_table_and_offered_to_agents(served: Served) -> None:
+async def test_agreement_runs_as_a_job_is_stored_as_a_table_and_offered_to_agents(served: Served) -> None:
     asked = {"claim": "Temperature scaling calibrates scores.", "papers": [PAPER]}
     made = served.post("/tables/agree", asked).json()
     assert made["table_id"].startswith("agree-") and [item["key"] for item in made["studies"]] == [PAPER]

@@ -18,7 +18,7 @@ def served(home: Path) -> Iterator[Served]:
         yield server
 
 
-def test_a_removed_paper_is_named_and_the_answer_asked_again(served: Served) -> None:
+def test_an_update_names_a_removed_paper_and_asks_the_question_again(served: Served) -> None:
     answer = served.api.post("/research", json=QUESTION).json()
     key = answer["citations"][0]["key"]
     assert served.api.post("/updates").json()["items"] == []

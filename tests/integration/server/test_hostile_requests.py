@@ -155,7 +155,9 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize(("method", "path", "options", "status"), REQUESTS.values(), ids=REQUESTS)
-def test_hostile_request(served: Served, method: str, path: str, options: dict[str, Any], status: int) -> None:
+def test_a_hostile_request_is_answered_safely(
+    served: Served, method: str, path: str, options: dict[str, Any], status: int
+) -> None:
     given = {**options, "headers": BEARER | options.get("headers", {})}
     with httpx.Client(base_url=served.url, timeout=300) as client:
         answer = client.request(method, path, **given)
@@ -206,7 +208,7 @@ RAW: dict[str, tuple[str, int]] = {
 
 
 @pytest.mark.parametrize(("request_", "status"), RAW.values(), ids=RAW)
-def test_malformed_request(served: Served, request_: str, status: int) -> None:
+def test_a_malformed_request_is_refused_and_the_server_stays_ready(served: Served, request_: str, status: int) -> None:
     signed_in = f"Authorization: Bearer {TOKEN}\r\n"
     answer = served.raw((request_.format(ask=ASK, bearer=signed_in) + "\r\n").encode("latin-1"))
     assert answer.split(b" ", 2)[1] == str(status).encode(), answer
@@ -232,7 +234,7 @@ SIGNED_OUT: dict[str, tuple[dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize(("headers", "query"), SIGNED_OUT.values(), ids=SIGNED_OUT)
-def test_nothing_but_the_token_signs_in(stranger: httpx.Client, headers: dict[str, str], query: str) -> None:
+def test_only_the_token_signs_in(stranger: httpx.Client, headers: dict[str, str], query: str) -> None:
     sent = [(name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in headers.items()]
     for path in ("/api/v1/runs", "/api/v1/openapi.json", "/api/v1/metrics", "/api/v1/papers/x/text"):
         answer = stranger.get(f"{path}{query}", headers=sent)
@@ -254,12 +256,12 @@ def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -
     assert len(compared) == 2
 
 
-def test_only_health_is_open(stranger: httpx.Client) -> None:
+def test_only_the_health_route_is_open_to_all(stranger: httpx.Client) -> None:
     assert stranger.get("/api/v1/health").json() == {"status": "ok"}
     assert stranger.get("/api/v1/ready").status_code == 401
 
 
-def test_a_page_that_needs_a_token_leads_to_the_sign_in(stranger: httpx.Client) -> None:
+def test_a_page_that_needs_a_token_redirects_to_the_sign_in(stranger: httpx.Client) -> None:
     answer = stranger.get("/library?token=x", headers={"Accept": "text/html"})
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?next=/library")
 
@@ -287,14 +289,14 @@ def test_more_streams_than_permitted_are_refused_until_one_is_closed(served: Ser
     assert served.events(f"/conversations/{thread_id}/events")[-1].name == "stopped"
 
 
-def test_a_client_that_asks_too_often_waits(home: Path) -> None:
+def test_a_client_that_sends_too_many_requests_has_to_wait(home: Path) -> None:
     with served_app(home, per_minute=3) as served:
         spoofed = [served.api.get("/health", headers={"X-Forwarded-For": f"10.0.0.{place}"}) for place in range(4)]
     assert [answer.status_code for answer in spoofed] == [200, 200, 200, 429]
     assert spoofed[-1].headers["retry-after"] == "60"
 
 
-def test_an_entry_that_takes_long_to_read_holds_up_nobody(
+def test_an_entry_that_is_slow_to_read_delays_nobody(
     served: Served, stranger: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reading, release = threading.Event(), threading.Event()
@@ -315,7 +317,7 @@ def test_an_entry_that_takes_long_to_read_holds_up_nobody(
     assert sent.result().status_code == 422
 
 
-def test_an_unexpected_error_says_nothing_of_its_inside(
+def test_an_unexpected_error_reveals_no_internals(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> None:
@@ -329,7 +331,7 @@ def test_an_unexpected_error_says_nothing_of_its_inside(
     assert "secret of the inside" in caplog.text and TOKEN not in caplog.text
 
 
-def test_a_name_of_an_upload_never_leaves_its_folder(home: Path) -> None:
+def test_the_name_of_an_upload_never_leads_out_of_its_folder(home: Path) -> None:
     outside = home.parent / "outside.md"
     outside.write_text("mine", encoding="utf-8")
     names = ["../../outside.md", "..\\..\\outside.md", "/etc/cron.d/x.md", "C:\\x.md", ".hidden.md", "a\u202egnp.md"]

@@ -25,7 +25,7 @@ def served(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield server
 
 
-def test_the_routes_keep_parameters_and_keys(served: Served) -> None:
+def test_the_routes_keep_their_parameters_and_keys(served: Served) -> None:
     document = served.api.get("/openapi.json").json()
     schemas = document["components"]["schemas"]
     found = {
@@ -50,7 +50,7 @@ def _content(described: dict[str, Any], schemas: dict[str, Any]) -> dict[str, An
     return {kind: schema_keys(media.get("schema", {}), schemas) for kind, media in sorted(content.items())}
 
 
-async def test_the_tools_keep_names_arguments_and_keys(served: Served) -> None:
+async def test_the_tools_keep_their_names_arguments_and_keys(served: Served) -> None:
     async with (
         httpx.AsyncClient(timeout=300) as http,
         Client(streamable_http_client(f"{served.url}/mcp", http_client=http)) as client,

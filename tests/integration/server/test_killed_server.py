@@ -77,7 +77,7 @@ def paid_twice(model: FakeOpenAI) -> int:
 
 
 @pytest.mark.long
-def test_a_killed_server_resumes_its_work_and_pays_for_nothing_again(
+def test_a_killed_server_resumes_its_work_without_paying_again(
     home: Path, model: FakeOpenAI, settings: dict[str, str]
 ) -> None:
     with serving(home, settings) as (process, port), client(port) as api:
@@ -109,7 +109,7 @@ def test_a_killed_server_resumes_its_work_and_pays_for_nothing_again(
 
 
 @pytest.mark.long
-def test_ctrl_c_ends_a_server_with_open_streams_and_the_next_one_resumes(
+def test_ctrl_c_stops_a_server_with_open_streams_and_the_next_one_resumes(
     home: Path, model: FakeOpenAI, settings: dict[str, str]
 ) -> None:
     with serving(home, settings) as (process, port), client(port) as api:
@@ -141,7 +141,7 @@ def test_a_token_is_never_printed(home: Path, settings: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
-def test_another_address_than_loopback_needs_a_token(
+def test_any_address_but_loopback_requires_a_token(
     home: Path, host: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused = run_here(monkeypatch, capsys, "--home", home, "serve", "--host", host, "--port", "0")
@@ -149,7 +149,7 @@ def test_another_address_than_loopback_needs_a_token(
 
 
 @pytest.mark.parametrize("token", ["short", "with a line\nbreak and more", "ümläute-sind-keine-zeichen"])
-def test_a_token_that_is_too_weak_is_refused_without_being_shown(
+def test_a_weak_token_is_refused_without_being_shown(
     home: Path, token: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = {"SERVER_TOKEN": token}

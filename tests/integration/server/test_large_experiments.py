@@ -24,7 +24,7 @@ def served(home: Path) -> Iterator[Served]:
         yield server
 
 
-def test_a_section_of_a_large_experiment_says_what_was_used(
+def test_a_section_of_a_large_experiment_says_which_parts_were_used(
     served: Served, home: Path, experiment: dict[str, Any]
 ) -> None:
     experiment = {**experiment, "execution_result": {"stdout": LARGE}}
@@ -43,7 +43,7 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_check_names_what_is_not_used(served: Served, experiment: dict[str, Any]) -> None:
+def test_a_check_names_unused_parts(served: Served, experiment: dict[str, Any]) -> None:
     experiment = {**experiment, "metrics": {f"error_{n}": round(n / 7, 3) for n in range(100_000)}}
     report = served.post("/experiments/check", {"experiment": experiment}).json()
 
@@ -52,7 +52,7 @@ def test_a_check_names_what_is_not_used(served: Served, experiment: dict[str, An
 
 
 @pytest.mark.parametrize("wrong", [{"metrics": 3}, {"plots": [1], "title": 2}, {"metrics": {"a": [{"b\ud800": 1}]}}])
-def test_a_large_experiment_is_refused_with_the_words_for_a_small_one(served: Served, wrong: dict[str, Any]) -> None:
+def test_a_large_experiment_is_refused_with_the_message_for_a_small_one(served: Served, wrong: dict[str, Any]) -> None:
     small, large = ({"experiment": {**wrong, "experimental_plan": text}} for text in ("A plan.", LARGE))
 
     for path in ("/experiments/check", "/sections/discussion"):
@@ -62,7 +62,7 @@ def test_a_large_experiment_is_refused_with_the_words_for_a_small_one(served: Se
 
 
 @pytest.mark.parametrize("body", ["[" * 200_000, '{"experiment": ' + '{"a":' * 50_000, '["' + "x" * 200_000 + '"]'])
-def test_a_large_body_that_is_no_experiment_is_refused(served: Served, body: str) -> None:
+def test_a_large_body_that_is_not_an_experiment_is_refused(served: Served, body: str) -> None:
     for path in ("/experiments/check", "/sections/discussion"):
         answer = served.api.post(path, content=body, headers=JSON)
         assert answer.status_code in (400, 422) and len(answer.text) < 40_000, answer.text[:300]

@@ -65,7 +65,7 @@ async def over_http(address: str, mode: str = "auto") -> AsyncIterator[Client]:
         yield client
 
 
-async def test_an_agent_finds_reads_and_asks(connect: Opened) -> None:
+async def test_an_agent_searches_reads_and_asks(connect: Opened) -> None:
     async with connect() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         free = {"search_evidence", "search_papers", "get_context_window", "list_figures", "library_status"}
@@ -105,7 +105,7 @@ async def test_an_agent_finds_reads_and_asks(connect: Opened) -> None:
         assert f"[{record['sources'][0]['label']}]" in answer.content[0].text.partition("**Sources**")[2]
 
 
-async def test_chatgpts_pair_is_one_text_of_json_each_and_there_are_prompts(connect: Opened) -> None:
+async def test_search_and_fetch_of_chatgpt_return_one_json_text_and_there_are_prompts(connect: Opened) -> None:
     async with connect() as client:
         (content,) = (await client.call_tool("search", {"query": "temperature scaling"})).content
         first = json.loads(content.text)["results"][0]
@@ -122,7 +122,7 @@ async def test_chatgpts_pair_is_one_text_of_json_each_and_there_are_prompts(conn
         assert "discussion of a paper about: seeds" in asked.messages[0].content.text
 
 
-async def test_papers_are_resources(connect: Opened) -> None:
+async def test_papers_can_be_read_as_mcp_resources(connect: Opened) -> None:
     async with connect() as client:
         papers = (await client.list_resources()).resources
         status = (await client.call_tool("library_status")).structured_content
@@ -147,7 +147,7 @@ async def test_papers_are_resources(connect: Opened) -> None:
         ("research", {"question": "What about seeds?", "max_calls": 1}, "Completed calls are saved"),
     ],
 )
-async def test_a_mistake_is_one_line_that_names_the_remedy(
+async def test_a_mistake_is_reported_in_one_line_with_the_remedy(
     url: str, tool: str, given: dict[str, Any], said: str
 ) -> None:
     async with over_http(url) as client:
@@ -156,13 +156,13 @@ async def test_a_mistake_is_one_line_that_names_the_remedy(
     assert answer.is_error and said in content.text and "\n" not in content.text
 
 
-async def test_an_unknown_tool_is_named(url: str) -> None:
+async def test_an_unknown_tool_is_reported(url: str) -> None:
     async with over_http(url) as client:
         with pytest.raises(MCPError, match="no tool 'delete_paper'; there are search_evidence"):
             await client.call_tool("delete_paper", {"key": "varga2021calibration"})
 
 
-def test_the_models_strings_for_lists_are_read() -> None:
+def test_lists_sent_as_strings_by_a_model_are_read() -> None:
     for kind, given, read in ((Keys, "a", ["a"]), (Categories, "method", ["method"]), (YearSpan, 2020, [2020, 2020])):
         assert TypeAdapter(kind).validate_python(given) == read
 
@@ -185,7 +185,7 @@ def test_host_origin_and_token_are_checked(url: str, headers: dict[str, str], st
     assert httpx.post(url, json=body, headers={**accepts, **headers}).status_code == status
 
 
-def test_nothing_but_the_protocol_is_on_standard_output(served_home: Path) -> None:
+def test_standard_output_contains_only_the_protocol(served_home: Path) -> None:
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     asked = {"name": "search_evidence", "arguments": {"query": "seeds"}}
     messages = [
@@ -215,7 +215,7 @@ def test_without_a_library_the_command_says_so(tmp_path: Path) -> None:
     assert not out and "holds no library" in err and not (tmp_path / "none").exists()
 
 
-def test_a_person_who_types_the_command_learns_what_it_waits_for(served_home: Path) -> None:
+def test_a_person_who_types_the_command_is_told_what_it_waits_for(served_home: Path) -> None:
     command = [str(CLI), "--home", str(served_home), "mcp"]
     child: Any = pexpect.spawn(sys.executable, command, env=environment({}), encoding="utf-8", timeout=300)
     child.expect("agents start this command themselves")

@@ -78,7 +78,7 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Semaphore, threadin
     return began, release
 
 
-def test_who_opens_sessions_without_end_locks_nobody_out(
+def test_a_client_that_opens_endless_sessions_locks_nobody_out(
     served: Served, client_at: Callable[[str], httpx.Client]
 ) -> None:
     honest, flood = client_at("127.0.0.2"), client_at("127.0.0.3")
@@ -89,7 +89,7 @@ def test_who_opens_sessions_without_end_locks_nobody_out(
     assert status(client_at("127.0.0.4"), opened(client_at("127.0.0.4"))) == 200
 
 
-def test_an_agent_at_the_same_address_as_a_flood_is_served(
+def test_an_agent_at_the_address_of_a_flooding_client_is_served(
     served: Served, client_at: Callable[[str], httpx.Client]
 ) -> None:
     flood = client_at("127.0.0.1")
@@ -112,7 +112,7 @@ async def over_http(address: str) -> AsyncIterator[Client]:
         yield client
 
 
-def test_all_clients_together_stay_within_the_bound_and_the_latest_are_served(
+def test_all_clients_together_stay_within_the_limit_and_the_latest_are_served(
     client_at: Callable[[str], httpx.Client],
 ) -> None:
     clients = [client_at(f"127.0.1.{number}") for number in range(1, 7)]
@@ -121,7 +121,7 @@ def test_all_clients_together_stay_within_the_bound_and_the_latest_are_served(
     assert alive == [404] * (len(sessions) - MOST) + [200] * MOST
 
 
-def test_a_session_at_work_is_not_ended_and_one_that_only_listens_is(
+def test_a_busy_session_is_kept_and_one_that_only_listens_is_ended(
     served: Served, client_at: Callable[[str], httpx.Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = client_at("127.0.0.5")
@@ -142,7 +142,7 @@ def test_a_session_at_work_is_not_ended_and_one_that_only_listens_is(
     assert status(client, working) == 200
 
 
-def test_a_client_all_of_whose_sessions_are_at_work_is_told_to_wait(
+def test_a_client_whose_sessions_are_all_busy_is_told_to_wait(
     served: Served, client_at: Callable[[str], httpx.Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began, release = hold(monkeypatch)
@@ -163,7 +163,7 @@ def test_a_client_all_of_whose_sessions_are_at_work_is_told_to_wait(
     assert any(initialize(client).status_code == 200 for _ in range(200))
 
 
-def test_a_session_that_its_client_ends_makes_room(client_at: Callable[[str], httpx.Client]) -> None:
+def test_a_session_ended_by_its_client_makes_room(client_at: Callable[[str], httpx.Client]) -> None:
     client = client_at("127.0.0.8")
     first, *others = [opened(client) for _ in range(OF_ONE)]
     assert client.delete("/mcp", headers={"mcp-session-id": first}).status_code == 200

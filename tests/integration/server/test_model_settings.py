@@ -40,7 +40,7 @@ class MemoryKeyring(KeyringBackend):
         del self.kept[service, username]
 
 
-def test_an_empty_server_is_set_up_without_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_server_can_be_set_up_without_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     served = ServedProcess(tmp_path / "home", {})
@@ -80,7 +80,7 @@ def test_an_empty_server_is_set_up_without_a_restart(tmp_path: Path, monkeypatch
         served.stop()
 
 
-def test_a_key_is_kept_in_the_keyring_and_read_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_stored_in_and_read_from_the_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.chdir(tmp_path)
     before, memory = keyring.get_keyring(), MemoryKeyring()
@@ -103,7 +103,7 @@ def test_a_key_is_kept_in_the_keyring_and_read_from_there(tmp_path: Path, monkey
         keyring.set_keyring(before)
 
 
-def test_only_its_owner_changes_a_server_that_others_reach_by_a_name(tmp_path: Path) -> None:
+def test_only_the_owner_changes_a_server_that_others_reach_by_name(tmp_path: Path) -> None:
     served = ServedProcess(tmp_path / "home", {})
     served.start("--name", "papers.example.org")
     try:

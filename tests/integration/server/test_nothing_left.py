@@ -1,4 +1,4 @@
-"""What was refused, replaced or deleted leaves nothing behind: the files and rows of the home are those of before."""
+"""What was refused, replaced or deleted leaves nothing behind: the home has the same files and rows as before."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def pdf(tmp_path: Path, text: str) -> bytes:
 
 
 def changed(address: HomeAddress, before: Inventory) -> list[tuple[str, str]]:
-    """What the home holds now and did not before, and what it lost."""
+    """What was added to the home, and what it lost."""
     return sorted((place, content[:200]) for place, content in inventory(address) ^ before)
 
 
@@ -101,7 +101,7 @@ def without_jobs(found: list[tuple[str, str]]) -> list[str]:
     return [place for place, _ in found if place not in brief]
 
 
-def test_refused_files_leave_nothing(served: Served, address: HomeAddress, tmp_path: Path) -> None:
+def test_refused_files_leave_nothing_behind(served: Served, address: HomeAddress, tmp_path: Path) -> None:
     upload(served, ("looms.md", paper("wool")), ("looms.notes.md", b"My note."), ("wool.pdf", pdf(tmp_path, "wool")))
     mine = ["looms.md", "looms.notes.md", "wool.pdf"]
     assert uploaded(address) == mine
@@ -120,19 +120,21 @@ def test_refused_files_leave_nothing(served: Served, address: HomeAddress, tmp_p
     assert without_jobs(changed(address, held)) == []
     alone = served.api.post("/papers", files=[("files", ("looms.notes.md", b"A note without its paper."))]).json()["id"]
     failed = served.events(f"/ingests/{alone}/events")[-1].data["detail"]
-    assert failed.startswith("looms.notes.md: holds no papers")
+    assert failed.startswith("looms.notes.md: no papers found")
     assert served.api.post("/papers", files=[("files", ("a.exe", b"MZ")), ("files", ("a.md", b""))]).status_code == 422
     assert uploaded(address) == mine
 
 
-def test_an_upload_to_a_busy_server_leaves_nothing(address: HomeAddress) -> None:
+def test_an_upload_to_a_busy_server_leaves_nothing_behind(address: HomeAddress) -> None:
     with served_app(address, max_active=1, max_waiting=-1) as served:
         for _ in range(3):
             answer = served.api.post("/papers", files=[("files", ("looms.md", paper("wool")))])
             assert answer.status_code == 429 and uploaded(address) == []
 
 
-def test_replacements_at_once_leave_one_file_and_none_after_the_deletion(served: Served, address: HomeAddress) -> None:
+def test_concurrent_replacements_leave_one_file_and_none_after_the_deletion(
+    served: Served, address: HomeAddress
+) -> None:
     upload(served, ("looms.md", paper("wool")))
     cloths = ["silk", "flax", "hemp", "jute", "ramie", "nettle"]
     with ThreadPoolExecutor(len(cloths)) as pool:
@@ -144,7 +146,7 @@ def test_replacements_at_once_leave_one_file_and_none_after_the_deletion(served:
     assert uploaded(address) == [] and list(home.papers.iterdir()) == []
 
 
-def test_a_stopped_ingest_leaves_nothing(served: Served, address: HomeAddress) -> None:
+def test_a_stopped_ingest_leaves_nothing_behind(served: Served, address: HomeAddress) -> None:
     before = inventory(address)
     many = [("files", (f"looms{number}.md", paper(f"wool {number}"))) for number in range(40)]
     sent = served.api.post("/papers", files=many).json()["id"]
@@ -155,7 +157,7 @@ def test_a_stopped_ingest_leaves_nothing(served: Served, address: HomeAddress) -
     assert without_jobs(changed(address, before)) == []
 
 
-def test_what_is_deleted_leaves_nothing(
+def test_deletions_leave_nothing_behind(
     served: Served, address: HomeAddress, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     before = inventory(address)
@@ -179,7 +181,7 @@ def test_what_is_deleted_leaves_nothing(
     assert [found for found in examine(served.state.session.library) if found.level == "problem"] == []
 
 
-def test_the_command_line_deletes_what_a_server_has_stored(address: HomeAddress, experiment: dict[str, Any]) -> None:
+def test_the_command_line_deletes_files_stored_by_a_server(address: HomeAddress, experiment: dict[str, Any]) -> None:
     with served_app(address) as served:
         before = inventory(address)
         plots = served.api.post("/plots", files=[("files", ("roc.png", PNG))]).json()["id"]
@@ -196,7 +198,7 @@ def test_the_command_line_deletes_what_a_server_has_stored(address: HomeAddress,
     assert changed(address, before) == []
 
 
-def test_uploads_beyond_the_limit_are_refused_with_used_limit_and_remedy(address: HomeAddress) -> None:
+def test_uploads_beyond_the_limit_are_refused_with_use_limit_and_remedy(address: HomeAddress) -> None:
     with served_app(address, {"max_library_size": "1MB"}) as served:
         upload(served, ("looms.md", paper("wool") + BLANK))
         held = uploaded(address)
@@ -254,7 +256,7 @@ def test_doctor_names_orphans_with_their_size_and_deletes_them(address: HomeAddr
     assert list(find_home(address).uploads().files()) == [unfinished]
 
 
-def test_a_server_without_room_keeps_the_files_that_a_later_one_resumes_with(address: HomeAddress) -> None:
+def test_a_full_server_keeps_the_files_that_a_later_one_needs_to_resume(address: HomeAddress) -> None:
     upload_id = store(address, unfinished=True)
     with served_app(address, max_active=1, max_waiting=-1):
         assert uploaded(address) == ["looms.md"]
@@ -263,7 +265,7 @@ def test_a_server_without_room_keeps_the_files_that_a_later_one_resumes_with(add
         assert done.data["result"]["added"] == ["looms"] and uploaded(address) == ["looms.md"]
 
 
-def test_a_conversation_deleted_while_no_server_runs_is_not_resumed_by_the_next(address: HomeAddress) -> None:
+def test_a_conversation_deleted_while_no_server_runs_is_not_resumed(address: HomeAddress) -> None:
     home, thread = find_home(address), "chat-0123456789ab"
     home.conversations().begin(thread)
     member = home.join_servers()

@@ -52,7 +52,7 @@ def test_the_library_is_the_only_model(library: Served) -> None:
     assert library.client.models.retrieve("citeloom").id == "citeloom"
 
 
-def test_an_answer_ends_with_its_sources_and_is_paid_once(library: Served) -> None:
+def test_an_answer_ends_with_its_sources_and_is_paid_for_once(library: Served) -> None:
     answer = library.ask("How are scores calibrated?", temperature=0.2, seed=7, user="ada", tools=[])
     message, made = answer.choices[0].message, library.model.calls()
     text, _, sources = message.content.partition(SOURCES_HEADING)
@@ -101,7 +101,7 @@ def test_a_follow_up_is_understood_from_the_earlier_messages(library: Served) ->
     assert "How are scores calibrated?" in shown and SOURCES_HEADING not in shown and "[1]" not in shown
 
 
-def test_a_client_that_leaves_does_not_end_the_run(library: Served) -> None:
+def test_a_client_that_disconnects_does_not_end_the_run(library: Served) -> None:
     written = len(library.writer.writing)
     with library.ask("Where is the band worn?", stream=True) as stream:
         next(iter(stream))
@@ -132,7 +132,7 @@ def test_a_title_costs_nothing(library: Served) -> None:
         ({"response_format": {"type": "json_object"}}, 400, "response_format.type", "'text'"),
     ],
 )
-def test_a_bad_request_is_refused_in_the_form_that_clients_read(
+def test_a_bad_request_is_refused_in_openais_error_format(
     library: Served, given: dict[str, Any], status: int, param: str | None, said: str
 ) -> None:
     usual: dict[str, Any] = {"model": "citeloom", "messages": [{"role": "user", "content": "What is calibration?"}]}
@@ -143,12 +143,12 @@ def test_a_bad_request_is_refused_in_the_form_that_clients_read(
     assert said in error["message"] and "body." not in error["message"]
 
 
-def test_other_parts_of_the_interface_are_not_there(library: Served) -> None:
+def test_unsupported_parts_of_the_interface_are_missing(library: Served) -> None:
     with pytest.raises(openai.NotFoundError, match="Not Found"):
         library.client.embeddings.create(model="citeloom", input="text")
 
 
-def test_nobody_else_gets_in(library: Served) -> None:
+def test_a_wrong_key_or_a_foreign_page_is_refused(library: Served) -> None:
     stranger = openai.OpenAI(base_url=f"{library.url}/v1", api_key="sk-guess", max_retries=0)
     with pytest.raises(openai.AuthenticationError) as raised:
         stranger.models.list()

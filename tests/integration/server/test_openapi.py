@@ -36,7 +36,7 @@ def document(served: Served) -> dict[str, Any]:
     return described
 
 
-def test_every_route_documents_its_problems(served: Served) -> None:
+def test_every_route_documents_its_errors(served: Served) -> None:
     described = document(served)
     assert described["openapi"].startswith("3.1")
     for path, methods in described["paths"].items():
@@ -50,7 +50,7 @@ def test_every_route_documents_its_problems(served: Served) -> None:
                     assert schema == {"$ref": "#/components/schemas/Problem"}, (method, path, status)
 
 
-def test_every_post_that_costs_takes_an_idempotency_key(served: Served) -> None:
+def test_every_post_that_costs_accepts_an_idempotency_key(served: Served) -> None:
     # An edited sentence is judged once for the same words: a repeat is answered from the journal.
     # Equal plots are stored once; a text that is checked again costs only what changed.
     # An item of an update is accepted once, by its id.

@@ -1,4 +1,4 @@
-"""Two orders on one thing at once: one is carried out, the other one too or refused with 409 and what happened."""
+"""Two conflicting requests at once: one is executed; the other is executed too, or refused with 409 and the reason."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ ON_RUNS = {
 
 
 @pytest.mark.parametrize("pair", ON_RUNS.values(), ids=ON_RUNS)
-def test_orders_on_a_paused_run(
+def test_of_two_requests_on_a_paused_run_one_is_executed(
     served: Served, clients: list[httpx.Client], experiment: dict[str, Any], pair: Pair
 ) -> None:
     for _ in range(ROUNDS):
@@ -117,7 +117,7 @@ ON_SENTENCES = {
 
 
 @pytest.mark.parametrize("pair", ON_SENTENCES.values(), ids=ON_SENTENCES)
-def test_orders_on_a_sentence(
+def test_of_two_requests_on_a_sentence_one_is_executed(
     served: Served,
     clients: list[httpx.Client],
     experiment: dict[str, Any],
@@ -143,7 +143,9 @@ ON_CONVERSATIONS = {
 
 
 @pytest.mark.parametrize("pair", ON_CONVERSATIONS.values(), ids=ON_CONVERSATIONS)
-def test_orders_on_a_conversation(served: Served, clients: list[httpx.Client], pair: Pair) -> None:
+def test_of_two_requests_on_a_conversation_one_is_executed(
+    served: Served, clients: list[httpx.Client], pair: Pair
+) -> None:
     for _ in range(ROUNDS):
         path = f"/conversations/{served.conversation()}"
         requests = tuple((method, form.format(id=path), body) for method, form, body in (pair.first, pair.second))
@@ -157,7 +159,7 @@ def test_orders_on_a_conversation(served: Served, clients: list[httpx.Client], p
         assert served.api.get(path).status_code == 404, "no turn brings a deleted conversation back"
 
 
-def test_orders_on_a_paper(served: Served, clients: list[httpx.Client]) -> None:
+def test_of_two_requests_on_a_paper_one_is_executed(served: Served, clients: list[httpx.Client]) -> None:
     for number in range(ROUNDS):
         text = f"# Paper {number}\n\nText of it.".encode()
         sent = served.api.post("/papers", files=[("files", (f"paper{number}.md", text, "text/markdown"))])
@@ -167,7 +169,7 @@ def test_orders_on_a_paper(served: Served, clients: list[httpx.Client]) -> None:
         require_one_carried_out(at_once(clients, (request, request)), "removed")
 
 
-def test_replacing_and_removing_a_paper_at_once_leave_it_whole_or_gone(
+def test_replacing_and_removing_a_paper_at_once_leaves_it_whole_or_gone(
     served: Served, clients: list[httpx.Client]
 ) -> None:
     def upload(client: httpx.Client, text: str) -> str:
@@ -189,7 +191,7 @@ def test_replacing_and_removing_a_paper_at_once_leave_it_whole_or_gone(
         assert shown.status_code == 404 or f"Second {number}." in shown.text
 
 
-def test_who_orders_after_the_answer_finds_nothing(
+def test_a_request_after_a_deletion_finds_nothing(
     served: Served, experiment: dict[str, Any], written: Callable[[dict[str, Any]], str]
 ) -> None:
     run = written(experiment)

@@ -52,7 +52,7 @@ def test_figures_are_listed_with_captions_and_descriptions(served: Served, figur
     assert served.api.get("/papers/nobody/figures").status_code == 404
 
 
-def test_an_image_is_served_with_its_type_and_from_the_cache(served: Served, figures: list[PaperFigure]) -> None:
+def test_an_image_is_served_with_its_type_and_cached(served: Served, figures: list[PaperFigure]) -> None:
     address = f"/papers/{KEY}/figures/0/image"
     given = served.api.get(address)
     assert given.content == png(colour_of(1))
@@ -74,7 +74,7 @@ def test_a_damaged_image_and_an_unknown_figure_are_not_found(
     assert served.api.get("/papers/nobody/figures/0/image").status_code == 404
 
 
-def test_the_page_of_a_paper_shows_its_figures_with_what_is_the_models_marked(served: Served) -> None:
+def test_the_page_of_a_paper_shows_figures_and_marks_model_descriptions(served: Served) -> None:
     page = httpx.get(f"{served.url}/library/{KEY}").text
     assert page.count('loading="lazy"') == 3
     assert "Figure 1: &lt;b&gt;Runs&lt;/b&gt;." in page
@@ -104,7 +104,7 @@ We weave. Looms hold threads under tension, and weights keep the warp straight w
 
 
 @pytest.mark.parametrize("works", [True, False])
-def test_figures_of_an_upload_are_described_once_its_papers_are_there(home: Path, works: bool) -> None:
+def test_figures_of_an_upload_are_described_once_its_papers_exist(home: Path, works: bool) -> None:
     content = (LOOM % base64.b64encode(png(colour_of(1))).decode()).encode()
     vision = FakeVision(usual="A purple zeppelin.") if works else lambda _: Status(401, "wrong key")
     with FakeOpenAI(behaviour=vision) as eye:

@@ -113,7 +113,7 @@ def body_of(group: Group, method: str, path: str) -> dict[str, Any]:
     return {"data": {"position": 0}} if method == "POST" else {}
 
 
-def test_every_route_and_tool_is_classified_and_only_what_is_named_here_is_read_by_post(group: Group) -> None:
+def test_every_route_and_tool_is_classified_and_only_listed_posts_count_as_reading(group: Group) -> None:
     found = {f"{method} {path}" for method, path, _ in routes(group)}
     assert found == set(ROUTES), "add a new route to server/access.toml, under what it needs"
     assert set(tool_names(group)) == set(TOOLS), "add a new tool to server/access.toml, under what it needs"
@@ -174,7 +174,7 @@ def test_another_person_sees_and_changes_nothing_on_any_route_or_stream(group: G
             assert SECRET not in bo.get(f"/api/v1/{searched}{joint}q={SECRET}").text, "nor by a search"
 
 
-def test_a_conversation_is_read_by_those_it_is_shared_with_and_by_nobody_after_that(group: Group) -> None:
+def test_a_conversation_is_readable_only_while_it_is_shared(group: Group) -> None:
     thread = group.ids["thread_id"]
     readers = f"/api/v1/conversations/{thread}/readers"
     shown = (
@@ -204,7 +204,7 @@ def test_a_conversation_is_read_by_those_it_is_shared_with_and_by_nobody_after_t
         assert {other.get(path).status_code for other in (bo, rea) for path in shown} == {404}
 
 
-def test_the_same_question_of_another_person_is_a_run_of_their_own(group: Group) -> None:
+def test_another_persons_identical_question_is_a_run_of_their_own(group: Group) -> None:
     question = {"question": f"Does the {SECRET} change how seeds vary?"}
     with group.browser("olga") as olga, group.browser("ada") as ada:
         own = _ok(olga.post("/api/v1/research", json=question, headers={"Idempotency-Key": "one"}))["thread_id"]
@@ -216,7 +216,7 @@ def test_the_same_question_of_another_person_is_a_run_of_their_own(group: Group)
         assert ada.get(f"/api/v1/runs/{again}").status_code == 200
 
 
-def test_a_reader_can_call_nothing_that_writes_or_costs(group: Group) -> None:
+def test_a_reader_cannot_call_anything_that_writes_or_costs(group: Group) -> None:
     with group.browser("rea") as reader:
         for method, path, address in routes(group):
             need = ROUTES[f"{method} {path}"]
@@ -228,7 +228,7 @@ def test_a_reader_can_call_nothing_that_writes_or_costs(group: Group) -> None:
         assert [each["total"] for each in listed] == [0, 0]
 
 
-def test_a_token_has_no_more_rights_than_its_scopes_and_none_after_its_end(group: Group) -> None:
+def test_a_token_grants_only_its_scopes_and_nothing_after_it_ends(group: Group) -> None:
     token = token_of(group.home, "ada", "read")
     with httpx.Client(base_url=group.served.url, headers={"Authorization": f"Bearer {token}"}) as program:
         assert SECRET in program.get(f"/api/v1/runs/{group.ids['answer']}").text
@@ -268,7 +268,7 @@ def tool_names(group: Group) -> list[str]:
     return list(mcp(group, token_of(group.home, "rea", "read"), names))
 
 
-def test_tools_keep_people_apart_and_readers_from_what_costs(group: Group) -> None:
+def test_tools_keep_people_apart_and_readers_away_from_costs(group: Group) -> None:
     known = {**group.ids, "id": KEY, "chunk_id": KEY, "text": "Seeds vary.", "query": SECRET}
 
     async def call_all(agent: Client) -> dict[str, Any]:
@@ -292,7 +292,7 @@ def test_tools_keep_people_apart_and_readers_from_what_costs(group: Group) -> No
     )
 
 
-def test_what_was_changed_is_in_the_log_with_who_did_it(group: Group) -> None:
+def test_the_log_says_who_changed_what(group: Group) -> None:
     with group.browser("ada") as ada, group.browser("olga") as olga, group.browser("rea") as reader:
         thread = _ok(ada.post("/api/v1/conversations"))["thread_id"]
         ada.delete(f"/api/v1/conversations/{thread}")

@@ -11,6 +11,7 @@ from threading import Event
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
 from citeloom.api.conversation import delete_expired
 from citeloom.api.people import acting, invite, join
@@ -52,7 +53,9 @@ def test_the_last_owner_stays_and_the_first_account_is_an_owners(home: Path, gro
     assert accounts.holder("session", accounts.grant("session", "olga")) is None  # she was signing in meanwhile
 
 
-def test_what_there_was_before_the_first_invitation_is_the_first_owners(sample_home: Path, tmp_path: Path) -> None:
+def test_everything_older_than_the_first_invitation_belongs_to_the_first_owner(
+    sample_home: Path, tmp_path: Path
+) -> None:
     home = shutil.copytree(sample_home, tmp_path / "before")
     with served_app(home) as before:
         asked = httpx.post(f"{before.url}/api/v1/research", json={"question": "How many seeds?"}, timeout=300).json()
@@ -64,7 +67,7 @@ def test_what_there_was_before_the_first_invitation_is_the_first_owners(sample_h
                 assert browser.get(f"/api/v1/runs/{asked['thread_id']}").status_code == seen
 
 
-def test_people_are_invited_into_a_new_home_before_its_papers(tmp_path: Path) -> None:
+def test_people_can_be_invited_into_a_new_home_before_it_has_papers(tmp_path: Path) -> None:
     home = find_home(tmp_path / "home")
     with pytest.raises(InputError, match="first account is an owner's"):
         invite(home, "ada", "writer")
@@ -73,6 +76,72 @@ def test_people_are_invited_into_a_new_home_before_its_papers(tmp_path: Path) ->
     with served_app(tmp_path / "home") as served, signed_in(served.url, "ada") as browser:
         assert browser.get("/api/v1/papers").json()["total"] == 0
         assert httpx.get(f"{served.url}/api/v1/papers").status_code == 401
+
+
+def test_the_person_at_the_machine_becomes_the_owner_and_then_everybody_signs_in(
+    sample_home: Path, tmp_path: Path
+) -> None:
+    home = shutil.copytree(sample_home, tmp_path / "alone")
+    opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
+    opening["params"] = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "a", "version": "1"},
+    }
+    accepts = {"Accept": "application/json, text/event-stream"}
+    with served_app(home) as served, httpx.Client(base_url=served.url, headers={"Origin": served.url}) as owner:
+        asked = owner.post("/api/v1/research", json={"question": "How many seeds?"}, timeout=300).json()
+        agent = httpx.post(f"{served.url}/mcp", json=opening, headers=accepts).headers["mcp-session-id"]
+        first = {"name": "Ada", "password": PASSWORD}
+        for wrong in ({"password": "short"}, {"name": "a b"}):
+            assert owner.post("/settings/people/first", data=first | wrong).status_code == 422
+        foreign = owner.post("/settings/people/first", data=first, headers={"Origin": "https://evil.example"})
+        assert foreign.status_code == 403 and not find_home(home).accounts().people()
+        begun = owner.post("/settings/people/first", data=first)
+        assert begun.status_code == 303 and begun.headers["location"] == "/settings/people"
+        assert 'aria-label="Invite"' in owner.get("/settings/people").text
+        assert owner.get(f"/api/v1/runs/{asked['thread_id']}").status_code == 200
+        assert httpx.get(f"{served.url}/api/v1/papers").status_code == 401
+        second = {"name": "eve", "password": PASSWORD}
+        assert owner.post("/settings/people/first", data=second).status_code == 403
+        assert httpx.post(f"{served.url}/settings/people/first", data=second).status_code == 401
+        assert [person.name for person in find_home(home).accounts().people()] == ["ada"]
+        token = find_home(home).accounts().grant("token", "ada", "agent", ("read",))
+        later = accepts | {"Mcp-Session-Id": agent, "Authorization": f"Bearer {token}"}
+        listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+        assert httpx.post(f"{served.url}/mcp", json=listing, headers=later).status_code == 404, "from before"
+
+
+def test_an_invitation_from_the_shell_is_valid_on_a_running_server(sample_home: Path, tmp_path: Path) -> None:
+    home, token = shutil.copytree(sample_home, tmp_path / "running"), "a token of sixteen or more"
+    with (
+        served_app(home, token=SecretStr(token)) as served,
+        httpx.Client(base_url=served.url, headers={"Origin": served.url}) as browser,
+    ):
+        assert browser.post("/sign-in", data={"token": token}).status_code == 303
+        assert browser.get("/settings").status_code == served.api.get("/papers").status_code == 200
+        assert browser.post("/settings/people/first", data={"name": "eve", "password": PASSWORD}).status_code == 403
+        link = invite(find_home(home), "ada", "owner")
+        assert browser.get("/settings").status_code == served.api.get("/papers").status_code == 401
+        assert 'name="password"' in browser.get("/sign-in").text
+        assert browser.post("/join", data={"invitation": link, "password": PASSWORD}).status_code == 303
+        assert browser.get("/settings/people").status_code == 200
+    with served_app(home, token=SecretStr(token)) as served:
+        session = {"Cookie": f"{COOKIE}={browser.cookies[COOKIE]}"}
+        kept = httpx.get(f"{served.url}/settings/people", headers=session)
+        assert kept.status_code == 200, "sessions outlive a restart"
+
+
+def test_only_the_person_at_the_machine_can_start_a_group(home: Path) -> None:
+    first = {"name": "eve", "password": PASSWORD}
+    for options in ({"names": ("library.example.org",)}, {"host": "0.0.0.0", "token": SecretStr("x" * 16)}):
+        with served_app(home, **options) as served:
+            headers = {"Origin": served.url, "Authorization": f"Bearer {'x' * 16}"}
+            with httpx.Client(base_url=served.url, headers=headers) as other:
+                assert other.post("/settings/people/first", data=first).status_code == 403
+                assert other.get("/settings/people").status_code == 403
+                assert "/settings/people" not in other.get("/settings").text
+    assert not (home / "accounts.sqlite").exists()
 
 
 def test_an_invitation_is_valid_once_and_for_a_week(group: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +168,7 @@ def test_an_invitation_is_valid_once_and_for_a_week(group: Path, monkeypatch: py
     assert PASSWORD.encode() not in stored and late.encode() not in stored and b"argon2id" in stored
 
 
-def test_a_session_is_new_with_each_sign_in_and_too_many_failures_are_refused(group: Path) -> None:
+def test_each_sign_in_starts_a_new_session_and_too_many_failures_are_refused(group: Path) -> None:
     with served_app(group) as served, signed_in(served.url, "ada") as ada:
         first = ada.cookies[COOKIE]
         again = ada.post("/sign-in", data={"name": "ADA", "password": PASSWORD})
@@ -130,7 +199,7 @@ def test_a_session_is_new_with_each_sign_in_and_too_many_failures_are_refused(gr
         assert refused == [401] * 10 + [429], "but guesses count there too"
 
 
-def test_a_passkey_that_a_stranger_makes_up_is_refused(group: Path) -> None:
+def test_a_passkey_made_up_by_a_stranger_is_refused(group: Path) -> None:
     pytest.importorskip("webauthn")
     with served_app(group) as served, signed_in(served.url, "ada") as ada:
         challenge = ada.post("/settings/people/passkeys", json={}).json()["create"]["challenge"]
@@ -146,10 +215,10 @@ def test_a_passkey_that_a_stranger_makes_up_is_refused(group: Path) -> None:
                 assert ada.post(place, json={"credential": credential}).status_code == 403, (place, credential)
         for _ in range(2):  # a challenge of another kind, and one that was used
             assert ada.post("/sign-in/passkey", json={"credential": {"id": "x", "response": given}}).status_code == 403
-        logged = len(served.app.state.people.accounts.deeds())
+        logged = len(served.app.state.people.accounts.audit_lines())
         assert httpx.post(f"{served.url}/sign-in/passkey", json={}).status_code == 200
         assert httpx.post(f"{served.url}/join", data={"invitation": "x", "password": PASSWORD}).status_code == 422
-        assert len(served.app.state.people.accounts.deeds()) == logged, "strangers cannot fill the log"
+        assert len(served.app.state.people.accounts.audit_lines()) == logged, "strangers cannot fill the log"
 
 
 def test_a_person_whose_budget_is_spent_is_paused_and_others_are_not(group: Path) -> None:
@@ -171,7 +240,7 @@ def test_a_person_whose_budget_is_spent_is_paused_and_others_are_not(group: Path
             assert o.get("/api/v1/usage").json()["total"]["cost"] > 0
 
 
-async def test_what_the_server_deletes_still_counts_for_a_persons_budget(group: Path) -> None:
+async def test_deleted_runs_still_count_towards_a_persons_budget(group: Path) -> None:
     home, nobody = find_home(group), acting.set("ada")
     home.conversations().begin("chat-1")
     acting.reset(nobody)
@@ -185,7 +254,7 @@ async def test_what_the_server_deletes_still_counts_for_a_persons_budget(group: 
         assert [spent.paid for spent in await journal.spending(home.runs().owned_ids("ada"))] == [1]
 
 
-def test_what_a_server_resumes_counts_for_whoever_began_it(group: Path) -> None:
+def test_a_resumed_run_counts_towards_the_budget_of_whoever_started_it(group: Path) -> None:
     begun, prices = Event(), json.dumps({"fake": {"input": 1.0, "output": 2.0}})
 
     def hang(_: object) -> str:
@@ -205,7 +274,7 @@ def test_what_a_server_resumes_counts_for_whoever_began_it(group: Path) -> None:
             assert "budget" in said and len(model.requests) == sent
 
 
-def test_the_name_of_somebody_who_was_removed_is_nobody_elses(group: Path) -> None:
+def test_the_name_of_a_removed_person_cannot_be_reused(group: Path) -> None:
     home, accounts = find_home(group), find_home(group).accounts()
     token = accounts.grant("token", "ada", "notebook", ("read",))
     accounts.remove("ada")
@@ -216,7 +285,7 @@ def test_the_name_of_somebody_who_was_removed_is_nobody_elses(group: Path) -> No
         accounts.change("ada", role="owner")
 
 
-def test_a_token_is_revoked_by_its_whole_id(group: Path) -> None:
+def test_a_token_is_revoked_only_by_its_whole_id(group: Path) -> None:
     accounts = find_home(group).accounts()
     for _ in range(40):
         accounts.grant("token", "ada", "notebook", ("read",))
@@ -228,10 +297,11 @@ def test_a_token_is_revoked_by_its_whole_id(group: Path) -> None:
     assert accounts.secrets_of("ada") == others
 
 
-def test_one_person_sees_none_of_it(home: Path) -> None:
+def test_a_single_user_sees_only_how_to_start_a_group(home: Path) -> None:
     with served_app(home) as served:
-        for path in ("/join", "/settings/people", "/.well-known/oauth-protected-resource"):
+        for path in ("/join", "/.well-known/oauth-protected-resource"):
             assert httpx.get(served.url + path).status_code == 404
-        assert "/settings/people" not in httpx.get(f"{served.url}/settings").text
+        begin = httpx.get(f"{served.url}/settings/people").text
+        assert "owner" in begin and "Invite" not in begin and "Sign out" not in begin
         assert not (home / "accounts.sqlite").exists()
     assert ServerOptions("0.0.0.0", people=True).token is None

@@ -22,7 +22,7 @@ def test_a_second_server_on_a_folder_says_so_and_the_command_line_still_works(
         assert served.api.get("/ready").json()["papers"] == 4
 
 
-def test_a_port_that_is_in_use_is_named_with_what_may_use_it(
+def test_a_port_in_use_is_reported_with_the_likely_program(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with served_app(home) as served:

@@ -46,7 +46,7 @@ def run(command: list[str], home: Path) -> str:
 
 
 @pytest.mark.parametrize("command", blocks("bash"))
-def test_a_command_is_answered(command: str, url: str, own_home: Path) -> None:
+def test_a_documented_command_is_answered(command: str, url: str, own_home: Path) -> None:
     out = run(["bash", "-c", command.replace(ADDRESS, url)], own_home)
     assert '"error":' not in out
     if '"stream": true' in command:
@@ -57,7 +57,7 @@ def test_a_command_is_answered(command: str, url: str, own_home: Path) -> None:
 
 
 @pytest.mark.parametrize("program", blocks("python"))
-def test_a_program_runs(program: str, url: str, own_home: Path) -> None:
+def test_a_documented_program_runs(program: str, url: str, own_home: Path) -> None:
     out = run([sys.executable, "-c", program.replace(ADDRESS, url)], own_home)
     assert out or "print" not in program
 
@@ -72,7 +72,7 @@ def described(block: str) -> dict[str, Any]:
     return server
 
 
-async def test_an_agent_starts_the_program_as_configured(own_home: Path) -> None:
+async def test_an_agent_starts_the_program_as_documented(own_home: Path) -> None:
     given = described(blocks("json")[0])
     program = str(Path(sys.executable).with_name(given["command"]))
     arguments = [str(own_home) if item.endswith(".citeloom") else item for item in given["args"]]
@@ -81,7 +81,7 @@ async def test_an_agent_starts_the_program_as_configured(own_home: Path) -> None
     assert listed == documented()
 
 
-async def test_an_agent_connects_as_configured(url: str) -> None:
+async def test_an_agent_connects_as_documented(url: str) -> None:
     given = described(blocks("json")[1])
     address = given["url"].replace(ADDRESS, url)
     async with (

@@ -51,14 +51,14 @@ def post(served: Served, path: str, session: str, **headers: str) -> int:
     return httpx.post(served.url + path, headers={"Cookie": f"{COOKIE}={session}", **given}).status_code
 
 
-def test_signing_out_ends_this_session_and_no_other(served: Served) -> None:
+def test_signing_out_ends_only_this_session(served: Served) -> None:
     first, second = sign_in(served), sign_in(served)
     assert first != second and (status(served, first), status(served, second)) == (200, 200)
     assert post(served, "/sign-out", first) == 303
     assert (status(served, first), status(served, second)) == (401, 200), "a copy of the cookie is worth nothing"
 
 
-def test_signing_out_everywhere_ends_all_sessions_and_is_on_the_settings_page(served: Served) -> None:
+def test_signing_out_everywhere_ends_all_sessions(served: Served) -> None:
     sessions = [sign_in(served) for _ in range(3)]
     page = httpx.get(f"{served.url}/settings", headers={"Cookie": f"{COOKIE}={sessions[0]}"}).text
     assert 'action="/sign-out-everywhere"' in page
@@ -68,7 +68,7 @@ def test_signing_out_everywhere_ends_all_sessions_and_is_on_the_settings_page(se
     assert served.api.get("/runs").status_code == 200, "the token stays valid"
 
 
-def test_a_session_survives_a_restart_and_ends_with_a_change_of_the_token(home: Path) -> None:
+def test_a_session_survives_a_restart_and_ends_when_the_token_changes(home: Path) -> None:
     with served_app(home, token=SecretStr(TOKEN)) as first:
         kept, ended = sign_in(first), sign_in(first)
         post(first, "/sign-out", ended)
@@ -109,15 +109,13 @@ UNSAFE: dict[str, tuple[dict[str, str], int]] = {
 
 
 @pytest.mark.parametrize(("headers", "expected"), UNSAFE.values(), ids=UNSAFE)
-def test_a_session_is_not_used_by_a_page_of_another_site(
-    served: Served, headers: dict[str, str], expected: int
-) -> None:
+def test_a_page_of_another_site_cannot_use_a_session(served: Served, headers: dict[str, str], expected: int) -> None:
     assert post(served, ASK, sign_in(served), **headers) == expected
     by_token = httpx.post(served.url + ASK, headers=BEARER | ({} if OWN_PAGE in headers.values() else headers))
     assert by_token.status_code == 201, "a page cannot send the token"
 
 
-def test_a_foreign_referer_is_refused_where_no_token_is_needed(home: Path) -> None:
+def test_a_foreign_referer_is_refused_if_no_token_is_required(home: Path) -> None:
     with served_app(home) as open_to_all:
         assert httpx.post(open_to_all.url + ASK, headers={"Referer": "https://evil.example/"}).status_code == 403
         assert httpx.post(open_to_all.url + ASK).status_code == 201

@@ -23,7 +23,7 @@ def served(home: Path) -> Iterator[Served]:
         yield server
 
 
-def test_a_model_server_that_cannot_be_reached_is_a_problem_with_status_503(served: Served) -> None:
+def test_an_unreachable_model_server_is_an_error_with_status_503(served: Served) -> None:
     refused = served.post("/research", {"question": QUESTION})
     assert refused.status_code == 503 and refused.headers["content-type"] == "application/problem+json"
     assert refused.json()["type"] == "urn:citeloom:EndpointUnreachableError"
@@ -32,7 +32,7 @@ def test_a_model_server_that_cannot_be_reached_is_a_problem_with_status_503(serv
     assert turn.status_code == 503
 
 
-def test_chat_programs_get_the_error_in_their_form(served: Served) -> None:
+def test_chat_programs_get_the_error_in_their_format(served: Served) -> None:
     body = {"model": "citeloom", "messages": [{"role": "user", "content": QUESTION}]}
     refused = httpx.post(f"{served.url}/v1/chat/completions", json=body, timeout=300)
     assert refused.status_code == 503 and refused.json()["error"]["code"] == "endpoint_unreachable"

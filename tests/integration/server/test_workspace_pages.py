@@ -46,7 +46,7 @@ def _inline(html: str) -> list[str]:
     return found
 
 
-def test_pages_are_small_and_have_nothing_inline(served: Served, experiment: dict[str, Any]) -> None:
+def test_pages_are_small_and_have_no_inline_scripts_or_styles(served: Served, experiment: dict[str, Any]) -> None:
     concept = {**experiment["paper_concept"], "title": HOSTILE}
     run = served.post("/sections/discussion", {"experiment": {**experiment, "paper_concept": concept}}).json()
     for path in ("/write", "/check", "/runs", f"/runs/{run['thread_id']}", "/settings"):
@@ -63,14 +63,14 @@ def test_pages_are_small_and_have_nothing_inline(served: Served, experiment: dic
         assert "default-src 'none'" in policy and "unsafe" not in policy
 
 
-def test_settings_say_where_they_come_from_and_hide_secrets(served: Served) -> None:
+def test_the_settings_page_shows_origins_and_hides_secrets(served: Served) -> None:
     shown = page(served, "/settings").text
     assert SECRET not in shown and "models.example" in shown
     assert re.search(r"chat_api_key</b>.*?>set<", shown, re.DOTALL)
     assert "Set for this server" in shown and "CITELOOM" not in shown.partition("<main")[2].partition("notice")[0]
 
 
-def test_runs_that_are_not_there_are_a_page_that_says_so(served: Served) -> None:
+def test_the_page_of_a_missing_run_says_so(served: Served) -> None:
     missing = page(served, "/runs/nothing-here")
     assert missing.status_code == 404 and "There is no run" in missing.text and "<main" in missing.text
     asked_by_a_script = page(served, "/runs/nothing-here", **{"X-Part": "1"})
@@ -99,7 +99,7 @@ def test_the_check_of_a_sentence_is_shown_with_its_sources(served: Served, exper
     assert refused.status_code == 422 and refused.json()["detail"] == "Rewriting needs a chat model."
 
 
-def test_links_of_a_text_open_their_details(served: Served, experiment: dict[str, Any]) -> None:
+def test_links_in_a_text_open_their_details(served: Served, experiment: dict[str, Any]) -> None:
     run = served.post("/sections/discussion", {"experiment": experiment}).json()["thread_id"]
     shown = page(served, f"/runs/{run}").text
     address = re.findall(r'href="(/runs/[^"]+/citations/\d+)"', shown)[0]

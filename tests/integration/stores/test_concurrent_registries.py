@@ -14,7 +14,7 @@ from tests.support.home_tables import run_tables
 AT_ONCE = 12
 
 
-def test_a_register_is_made_by_many_at_once(tmp_path: Path) -> None:
+def test_many_processes_can_create_the_register_at_once(tmp_path: Path) -> None:
     for number in range(10):
         together = threading.Barrier(AT_ONCE)
 
@@ -27,7 +27,7 @@ def test_a_register_is_made_by_many_at_once(tmp_path: Path) -> None:
             assert list(threads.map(ask, range(AT_ONCE))) == [0] * AT_ONCE
 
 
-async def test_checkpoints_are_opened_by_many_at_once(tmp_path: Path) -> None:
+async def test_many_processes_can_open_checkpoints_at_once(tmp_path: Path) -> None:
     async def ask() -> bool:
         async with open_checkpoints(tmp_path / "checkpoints.sqlite") as saver:
             return await saver.aget_tuple({"configurable": {"thread_id": "none", "checkpoint_ns": ""}}) is None

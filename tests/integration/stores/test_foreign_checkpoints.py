@@ -147,7 +147,7 @@ async def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-async def test_nothing_that_a_checkpoint_names_is_called(
+async def test_a_function_named_in_a_checkpoint_is_never_called(
     attack: Callable[[str], tuple[str, bytes]], path: Path, tmp_path: Path
 ) -> None:
     write(path, *attack(f"touch '{tmp_path / 'mark'}'"))
@@ -159,7 +159,7 @@ async def test_nothing_that_a_checkpoint_names_is_called(
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-async def test_nor_what_a_write_that_waits_names(
+async def test_a_function_named_in_a_pending_write_is_never_called(
     attack: Callable[[str], tuple[str, bytes]], path: Path, tmp_path: Path
 ) -> None:
     write(path, "msgpack", state("x"))
@@ -172,7 +172,7 @@ async def test_nor_what_a_write_that_waits_names(
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-def test_nor_in_the_example_of_a_graph_of_ones_own(
+def test_the_example_graph_calls_no_function_named_in_a_checkpoint(
     attack: Callable[[str], tuple[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -182,7 +182,7 @@ def test_nor_in_the_example_of_a_graph_of_ones_own(
 
 
 @pytest.mark.parametrize(("kind", "content"), DAMAGE.values(), ids=DAMAGE)
-async def test_a_checkpoint_that_cannot_be_read_is_named(kind: Any, content: Any, path: Path) -> None:
+async def test_a_checkpoint_that_cannot_be_read_is_reported(kind: Any, content: Any, path: Path) -> None:
     write(path, kind, content)
     with pytest.raises(DamagedFileError, match=r"checkpoints\.sqlite") as refused:
         await read(path)
@@ -192,7 +192,7 @@ async def test_a_checkpoint_that_cannot_be_read_is_named(kind: Any, content: Any
     assert any(words in refused.value.message for words in said)
 
 
-async def test_a_write_that_cannot_be_read_is_named_with_its_column(path: Path) -> None:
+async def test_a_write_that_cannot_be_read_is_reported_with_its_column(path: Path) -> None:
     write(path, "msgpack", state("x"))
     with closing(sqlite3.connect(path)) as db, db:
         row = ("thread", "", "1", "task", "", 0, "text", "msgpack", b"\xc1")
@@ -203,13 +203,13 @@ async def test_a_write_that_cannot_be_read_is_named_with_its_column(path: Path) 
         await read(path)
 
 
-async def test_metadata_that_is_none_is_named(path: Path) -> None:
+async def test_invalid_metadata_is_reported(path: Path) -> None:
     write(path, "msgpack", state("x"), metadata=b"{")
     with pytest.raises(DamagedFileError, match=r"checkpoints\.sqlite.*it is not a checkpoint"):
         await read(path)
 
 
-async def test_what_was_written_before_is_read_as_it_was(path: Path) -> None:
+async def test_checkpoints_written_by_langgraph_are_still_read(path: Path) -> None:
     """LangGraph's own writer wrote homes until now; their runs go on."""
     written = {
         "messages": [

@@ -1,4 +1,4 @@
-"""A home that came with somebody else's folder: nothing in it leads writes elsewhere, and nobody's is taken unasked."""
+"""A home that came with somebody else's folder: it cannot redirect writes, and no other home is used unasked."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_link_to_a_folder_is_refused_and_nothing_is_written_there(name: str, h
 
 
 @pytest.mark.parametrize("name", ["runs.sqlite", "locks/library.pid", "chroma/chroma.sqlite3"])
-def test_a_pipe_is_refused_before_anybody_waits_for_it(name: str, home: Home) -> None:
+def test_a_named_pipe_is_refused_without_waiting_for_it(name: str, home: Home) -> None:
     place = home.root / name
     place.parent.mkdir(parents=True)
     os.mkfifo(place)
@@ -128,7 +128,7 @@ def with_configuration(db: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize("name", [*SCHEMAS, "of an old configuration"])
-def test_no_embedding_function_is_built_that_a_home_names(
+def test_an_embedding_function_named_by_a_home_is_never_built(
     name: str, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from chromadb.utils import embedding_functions
@@ -167,11 +167,11 @@ def leave_hot_journal(database: Path, victim: Path | None) -> None:
 
 
 @pytest.mark.parametrize("name", ["runs.sqlite", "catalog.sqlite", "chroma/chroma.sqlite3"])
-def test_no_journal_has_sqlite_delete_a_file(name: str, home: Home, precious: Path) -> None:
+def test_a_journal_file_cannot_make_sqlite_delete_another_file(name: str, home: Home, precious: Path) -> None:
     (home.root / name).parent.mkdir(parents=True)
     leave_hot_journal(home.root / name, precious)
     for use in (lambda: find_home(home.root), home.prepare):
-        with pytest.raises(UnsafeHomeError, match=f"{name}-journal: would make SQLite delete another file"):
+        with pytest.raises(UnsafeHomeError, match=f"{name}-journal would make SQLite delete another file"):
             use()
     assert untouched(precious)
     with closing(sqlite3.connect(home.root / name)) as db:  # this is what it would have done
@@ -179,14 +179,14 @@ def test_no_journal_has_sqlite_delete_a_file(name: str, home: Home, precious: Pa
     assert not precious.exists()
 
 
-def test_what_a_killed_writer_left_is_no_attack(home: Home) -> None:
+def test_leftovers_of_a_killed_writer_are_not_mistaken_for_an_attack(home: Home) -> None:
     leave_hot_journal(home.prepare().root / "runs.sqlite", None)
     assert (home.root / "runs.sqlite-journal").exists()
     assert find_home(home.root).prepare() == home
 
 
 @pytest.mark.parametrize("name", ["library.pid", "library.lock"])
-def test_a_lock_follows_no_link_that_was_made_since(name: str, home: Home, precious: Path) -> None:
+def test_a_lock_does_not_follow_a_link_created_later(name: str, home: Home, precious: Path) -> None:
     lock = FolderLock(home.prepare())
     link(home, f"locks/{name}", precious)
     with pytest.raises(UnsafeHomeError, match=name), lock.try_held():
@@ -194,7 +194,7 @@ def test_a_lock_follows_no_link_that_was_made_since(name: str, home: Home, preci
     assert untouched(precious)
 
 
-async def test_the_lock_of_a_run_follows_no_link(home: Home, precious: Path) -> None:
+async def test_the_lock_of_a_run_does_not_follow_links(home: Home, precious: Path) -> None:
     home.prepare()
     link(home, "locks/discussion-0000.lock", precious)
     with pytest.raises(UnsafeHomeError):
@@ -205,7 +205,7 @@ async def test_the_lock_of_a_run_follows_no_link(home: Home, precious: Path) -> 
     assert untouched(precious)
 
 
-def test_a_pid_file_may_say_anything(home: Home) -> None:
+def test_any_content_of_a_pid_file_is_tolerated(home: Home) -> None:
     lock = FolderLock(home.prepare())
     for written in (b"9" * 10_000_000, b"\xff", b"", b"-1e9"):
         with lock.try_held() as held:
@@ -216,14 +216,16 @@ def test_a_pid_file_may_say_anything(home: Home) -> None:
 
 @pytest.fixture
 def of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All files there are belong to somebody else."""
+    """Make all files belong to somebody else."""
     user = os.getuid() + 1
     monkeypatch.setattr(os, "getuid", lambda: user)
 
 
 @pytest.mark.usefixtures("of_another")
 @pytest.mark.parametrize("deep", [".", "a/b"])
-def test_another_users_home_is_not_taken_unasked(deep: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_users_home_is_used_only_if_it_is_named(
+    deep: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     theirs = tmp_path / ".citeloom"
     theirs.mkdir()
     (tmp_path / deep).mkdir(parents=True, exist_ok=True)
@@ -236,7 +238,7 @@ def test_another_users_home_is_not_taken_unasked(deep: str, tmp_path: Path, monk
         find_home(theirs, by_user=False)  # a file of the folder names it
 
 
-def test_a_home_that_is_a_link_is_taken_only_when_it_is_named(tmp_path: Path) -> None:
+def test_a_home_that_is_a_link_is_used_only_if_it_is_named(tmp_path: Path) -> None:
     library = FolderHome(tmp_path / "my library").prepare()
     found = tmp_path / ".citeloom"
     found.symlink_to(library.root)
@@ -245,12 +247,12 @@ def test_a_home_that_is_a_link_is_taken_only_when_it_is_named(tmp_path: Path) ->
     assert find_home(found).root == found
 
 
-def test_a_home_of_ones_own_is_found_as_ever(home: Home, tmp_path: Path) -> None:
+def test_the_users_own_home_is_found(home: Home, tmp_path: Path) -> None:
     Library.open(FolderHome(tmp_path / ".citeloom"), WordEmbedding()).close()
     assert find_home().exists()
 
 
-def test_a_home_is_named_without_its_detours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_is_named_by_its_shortest_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "there" / "deep").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "there" / "deep")
     monkeypatch.chdir(tmp_path)

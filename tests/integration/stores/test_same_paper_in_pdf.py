@@ -1,4 +1,4 @@
-"""The same search finds the same paper, whether it was taken in as markdown or as PDF; with the bundled model."""
+"""The same search finds the same paper, whether it was ingested as markdown or as PDF; with the bundled model."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def first_sentences(file: Path) -> list[str]:
 
 
 @pytest.mark.long
-def test_the_same_search_finds_the_same_paper(libraries: list[Library], shared_dir: Path) -> None:
+def test_a_search_finds_the_same_paper_in_markdown_and_in_pdf(libraries: list[Library], shared_dir: Path) -> None:
     queries = [query for key in KEYS for query in first_sentences(shared_dir / "corpus" / "papers" / f"{key}.md")]
     assert len(queries) > 20
 

@@ -38,12 +38,12 @@ def _cpu(function, *arguments) -> float:  # type: ignore[no-untyped-def]
         gc.enable()
 
 
-def test_there_are_eighty_texts() -> None:
+def test_there_are_eighty_degenerate_texts() -> None:
     assert len(TEXTS) >= 80
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_reader_is_done_with_a_degenerate_text_at_once(name: str) -> None:
+def test_a_reader_handles_a_degenerate_text_at_once(name: str) -> None:
     READERS[name]("Plain words of a paper.")  # what is made once is not measured
     most = _REPAIRS if name.startswith("repairing") else _SECONDS
     for text in WORST:
@@ -72,11 +72,11 @@ NAMED = {
 
 
 @pytest.mark.parametrize(("name", "seconds"), [(name, 30.0 if "MB" in name else 10.0) for name in NAMED])
-def test_what_took_minutes_takes_seconds(name: str, seconds: float) -> None:
+def test_functions_that_once_took_minutes_take_seconds(name: str, seconds: float) -> None:
     assert _cpu(NAMED[name]) < seconds
 
 
-def test_every_key_of_a_library_is_found_wherever_it_is_glued() -> None:
+def test_every_key_of_a_library_is_found_even_inside_other_words() -> None:
     keys = ("smith2021deep", "Özil_2020")
     text = "As SMITH2021deep-x and preözil_2020 say, smith2021deepsmith2021deep."
 

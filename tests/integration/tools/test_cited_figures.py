@@ -49,7 +49,7 @@ def test_a_cited_caption_has_its_figure(library: Library) -> None:
     assert find_cited_figures(library, [stale, {**caption, "key": "gone2020"}]) == {}
 
 
-def test_the_report_has_the_image_and_who_described_it(library: Library) -> None:
+def test_the_report_contains_the_image_and_who_described_it(library: Library) -> None:
     shown = report_figures({"citations": [cited(3, 0, 10, CAPTION)]}, library)["E3"]
     assert (shown.content, shown.media_type) == (png(colour_of(1)), "image/png")
     assert (shown.description, shown.described_by) == ("A purple zeppelin.", "see-1")

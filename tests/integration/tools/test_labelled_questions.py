@@ -11,7 +11,7 @@ from tests.support.questions import labelled_questions
 _RUN = 4
 
 
-def test_ten_ask_for_one_paper_fifteen_for_several_and_five_for_none() -> None:
+def test_ten_questions_ask_for_one_paper_fifteen_for_several_and_five_for_none() -> None:
     questions = labelled_questions()
     assert Counter(item.track for item in questions) == {"one_paper": 10, "survey": 15, "none": 5}
     assert all(bool(item.expected) == (item.track != "none") for item in questions)

@@ -1,4 +1,4 @@
-"""Reading in waves: what serves needs that have plenty, or that have gone dry, is not paid for."""
+"""Reading in waves: nothing more is read for needs that have plenty or yield nothing."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Reader:
         return found
 
 
-async def test_all_is_read_while_needs_are_served_but_not_yet_plentifully(windows: list[Window]) -> None:
+async def test_everything_is_read_until_needs_have_plenty_of_evidence(windows: list[Window]) -> None:
     reader = Reader(N1=0.7, N2=0.7)
     searched = await read_in_waves(reader, PURPOSE, windows[:8], LIMITS)
     assert len(reader.read_for) == 8 and len(searched.found) == 8
 
 
-async def test_a_need_with_plenty_is_read_for_no_more(windows: list[Window]) -> None:
+async def test_reading_stops_for_a_need_that_has_plenty(windows: list[Window]) -> None:
     scaling = [replace(window, needs=("N1",)) for window in windows[:-2]]
     seeds = [replace(window, needs=("N2",)) for window in windows[-2:]]
     reader = Reader(N1=0.9, N2=0.9)
@@ -70,7 +70,7 @@ async def test_a_need_with_plenty_is_read_for_no_more(windows: list[Window]) -> 
     assert 15 <= reader.read_for.count(("N1",)) < len(scaling) and reader.read_for.count(("N2",)) == 2
 
 
-async def test_a_paper_that_serves_a_need_well_is_read_for_it_no_more(windows: list[Window]) -> None:
+async def test_a_paper_that_meets_a_need_well_is_not_read_for_it_again(windows: list[Window]) -> None:
     many = [replace(window, needs=("N1",)) for window in windows]
     reader, limits = Reader(N1=0.7, N2=0.7), replace(LIMITS, plenty=1_000, dry=1_000, waves=2)
     searched = await read_in_waves(reader, PURPOSE, many, replace(limits, of_paper=2))
@@ -82,13 +82,13 @@ async def test_a_paper_that_serves_a_need_well_is_read_for_it_no_more(windows: l
     assert len(everything.read_for) == len(many)
 
 
-async def test_a_need_that_has_gone_dry_is_read_for_no_more(windows: list[Window]) -> None:
+async def test_reading_stops_for_a_need_that_yields_nothing_more(windows: list[Window]) -> None:
     reader = Reader(N1=0.4, N2=0.4)
     await read_in_waves(reader, PURPOSE, windows, LIMITS)
     assert len(reader.read_for) < len(windows)
 
 
-async def test_nothing_that_was_read_and_is_useful_is_dropped(windows: list[Window]) -> None:
+async def test_no_useful_passage_is_dropped_after_reading(windows: list[Window]) -> None:
     searched = await read_in_waves(Reader(N1=0.5, N2=0.8), PURPOSE, windows[:8], LIMITS)
     assert {item.finding.score for item in searched.found} <= {0.5, 0.8} and len(searched.found) == 8
     assert [item.combined_score for item in searched.found] == sorted(
@@ -96,7 +96,7 @@ async def test_nothing_that_was_read_and_is_useful_is_dropped(windows: list[Wind
     )
 
 
-async def test_without_a_chat_model_only_the_best_quotes_of_each_need_and_paper_are_kept(windows: list[Window]) -> None:
+async def test_without_a_chat_model_only_the_best_quotes_per_need_and_paper_are_kept(windows: list[Window]) -> None:
     limits = EvidenceLimits(call_tokens=400, waves=1, top_k_final=3, per_paper=1)
     searched = await read_in_waves(Reader(N1=0.5, N2=0.8), PURPOSE, windows, limits)
     for need in ("N1", "N2"):

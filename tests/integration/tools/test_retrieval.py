@@ -63,7 +63,7 @@ async def test_every_hit_has_its_true_cosine(library: Library, how: Retrieval) -
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
-async def test_the_cross_encoder_has_the_part_it_is_given(
+async def test_the_cross_encoder_gets_the_weight_that_is_set(
     library: Library, mode: RetrievalMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = await retrieve(library, QUERY, 20, options=Retrieval(mode))
@@ -89,7 +89,7 @@ async def test_the_cross_encoder_has_the_part_it_is_given(
     assert sorted(await keys(0.001, 10)) == sorted(ids[:10])
 
 
-async def test_a_setting_brings_the_cross_encoder_into_a_section(library: Library) -> None:
+async def test_a_setting_applies_the_cross_encoder_to_a_section(library: Library) -> None:
     read: dict[float, list[str]] = {}
     for part in (0.0, 1.0):
         listener = Listener()
@@ -99,7 +99,7 @@ async def test_a_setting_brings_the_cross_encoder_into_a_section(library: Librar
     assert read[0.0] != read[1.0]
 
 
-async def test_a_rare_word_is_found_by_words_and_so_by_both(library: Library) -> None:
+async def test_a_rare_word_is_found_by_word_search_and_by_hybrid_search(library: Library) -> None:
     places = {
         mode: [
             hit.paper.key for hit in await retrieve(library, "Moran's I of soil moisture", 3, options=Retrieval(mode))
@@ -110,7 +110,7 @@ async def test_a_rare_word_is_found_by_words_and_so_by_both(library: Library) ->
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
-async def test_scopes_narrow_every_kind_of_search(library: Library, mode: str) -> None:
+async def test_scopes_limit_every_kind_of_search(library: Library, mode: str) -> None:
     how = Retrieval(mode)  # type: ignore[arg-type]
 
     async def papers(scope: Scope) -> set[str]:
@@ -141,7 +141,7 @@ class Listener:
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
-async def test_evidence_is_read_from_what_the_setting_finds(library: Library, mode: str) -> None:
+async def test_evidence_is_read_from_the_results_of_the_chosen_retrieval(library: Library, mode: str) -> None:
     listener = Listener()
     limits = EvidenceLimits(retrieval_mode=mode, top_k_initial=7, window_tokens=1)  # type: ignore[arg-type]
     (searched,) = await search_each(library, listener, PURPOSE, [(PURPOSE.needs[0], Scope())], limits)
@@ -152,7 +152,7 @@ async def test_evidence_is_read_from_what_the_setting_finds(library: Library, mo
     assert {hit.chunk.id for hit in others} != set(listener.given)
 
 
-def test_papers_come_in_pages(library: Library) -> None:
+def test_found_papers_are_returned_in_pages(library: Library) -> None:
     first = search_papers(library, "calibration of the network")
     assert {"okafor2022ensembles", "varga2021calibration"} == {hit.paper.key for hit in first.hits[:2]}
     seen = [hit.paper.key for hit in first.hits]
@@ -166,13 +166,13 @@ def test_papers_come_in_pages(library: Library) -> None:
 
 
 @pytest.mark.parametrize("query", ["wearers error", "samples labels", "labels accuracy"])
-def test_papers_with_all_words_come_before_those_with_some(library: Library, query: str) -> None:
+def test_papers_with_all_words_rank_before_papers_with_some(library: Library, query: str) -> None:
     whole = keys_with_words(library, [query])
     having = [hit.paper.key in whole for hit in search_papers(library, query).hits]
     assert having == sorted(having, reverse=True) and len(set(having)) == 2
 
 
-def test_papers_within_years(library: Library) -> None:
+def test_papers_can_be_limited_by_year(library: Library) -> None:
     assert {hit.paper.key for hit in search_papers(library, "network", 2022, 2022).hits} == {"okafor2022ensembles"}
     assert all((hit.paper.year or 0) >= 2023 for hit in search_papers(library, "network", min_year=2023).hits)
     with pytest.raises(InputError, match="in the wrong order"):
@@ -186,7 +186,7 @@ def test_a_title_finds_its_paper(library: Library) -> None:
         assert search_papers(library, paper.title).hits[0].paper.key == paper.key
 
 
-def test_the_sentence_is_the_one_with_the_words(library: Library) -> None:
+def test_the_matching_sentence_is_the_one_with_the_words(library: Library) -> None:
     text = "Trees are green. Temperature scaling lowers the\ncalibration error. It rains."
     assert matching_sentence(library, text, "calibration error") == "Temperature scaling lowers the calibration error."
     assert matching_sentence(library, text, "zyzzyva") == "Trees are green."

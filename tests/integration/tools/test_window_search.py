@@ -49,7 +49,7 @@ def members(windows: list[Window]) -> list[str]:
     return [chunk.id for window in windows for chunk in window.chunks]
 
 
-async def test_a_window_is_one_stretch_of_one_section_and_no_chunk_is_in_two(real_paper: Library) -> None:
+async def test_a_window_is_a_contiguous_part_of_one_section_and_shares_no_chunk(real_paper: Library) -> None:
     windows = await propose_windows(real_paper, [Need("N1", "x", ("hetnet edges and drug repurposing",))])
     assert len(windows) > 3 and any(len(window.chunks) > 1 for window in windows)
     assert len(members(windows)) == len(set(members(windows)))
@@ -60,7 +60,7 @@ async def test_a_window_is_one_stretch_of_one_section_and_no_chunk_is_in_two(rea
         assert set(window.hits) <= {chunk.id for chunk in window.chunks}
 
 
-async def test_each_sentence_is_shown_once_and_lies_in_its_chunk_to_the_character(real_paper: Library) -> None:
+async def test_each_sentence_is_shown_once_and_is_an_exact_slice_of_its_chunk(real_paper: Library) -> None:
     for window in await propose_windows(real_paper, [Need("N1", "x", ("hetnet edges and drug repurposing",))]):
         sentences = window.sentences()
         places = [(item.chunk.start + item.start, item.chunk.start + item.end) for item in sentences]
@@ -69,7 +69,7 @@ async def test_each_sentence_is_shown_once_and_lies_in_its_chunk_to_the_characte
             assert 0 <= item.start < item.end <= len(item.chunk.text) and item.text
 
 
-async def test_windows_keep_to_their_size_and_all_together_to_the_budget(real_paper: Library) -> None:
+async def test_each_window_respects_its_size_and_all_together_the_budget(real_paper: Library) -> None:
     need = Need("N1", "x", ("hetnet edges and drug repurposing",))
     for size in (400, 800, 1600):
         windows = await propose_windows(real_paper, [need], limits=WindowLimits(tokens=4_000, window_tokens=size))
@@ -78,12 +78,12 @@ async def test_windows_keep_to_their_size_and_all_together_to_the_budget(real_pa
     assert len(members(await propose_windows(real_paper, [need], limits=WindowLimits(window_tokens=1, hits=5)))) == 5
 
 
-async def test_every_need_has_its_turn(samples: Library) -> None:
+async def test_every_need_gets_its_share_of_windows(samples: Library) -> None:
     windows = await propose_windows(samples, [SCALING, SEEDS], limits=WindowLimits(tokens=800, window_tokens=300))
     assert {"N1", "N2"} == {need for window in windows[:2] for need in window.needs}
 
 
-async def test_no_paper_takes_more_than_its_share_but_a_paper_asked_for_alone_all(samples: Library) -> None:
+async def test_no_paper_exceeds_its_share_unless_it_is_the_only_one_asked_for(samples: Library) -> None:
     limits = WindowLimits(tokens=3_000, window_tokens=300, paper_share=0.2)
     of_paper: Counter[str] = Counter()
     for window in await propose_windows(samples, [SCALING, SEEDS], limits=limits):
@@ -93,25 +93,25 @@ async def test_no_paper_takes_more_than_its_share_but_a_paper_asked_for_alone_al
     assert sum(window.tokens for window in alone) > 900
 
 
-async def test_papers_that_are_named_are_each_looked_into(samples: Library) -> None:
+async def test_every_named_paper_is_read(samples: Library) -> None:
     windows = await propose_windows(samples, [SCALING], Scope(THREE[:2]), WindowLimits(tokens=1_200, window_tokens=300))
     assert {window.paper.key for window in windows} == set(THREE[:2])
 
 
-async def test_kinds_of_section_that_are_asked_for_come_first_and_shut_out_none(samples: Library) -> None:
+async def test_preferred_kinds_of_section_come_first_without_excluding_others(samples: Library) -> None:
     scope = Scope((THREE[0],), (Category.METHOD,))
     windows = await propose_windows(samples, [SCALING], scope, WindowLimits(tokens=9_000, window_tokens=200))
     assert windows[0].chunks[0].category is Category.METHOD
     assert {chunk.category for window in windows for chunk in window.chunks} > {Category.METHOD}
 
 
-async def test_what_was_read_is_not_proposed_again(samples: Library) -> None:
+async def test_windows_already_read_are_not_proposed_again(samples: Library) -> None:
     first = await propose_windows(samples, [SCALING], limits=WindowLimits(tokens=1_500))
     again = await propose_windows(samples, [SCALING], limits=WindowLimits(tokens=1_500), known=members(first))
     assert again and not set(members(first)) & set(members(again))
 
 
-async def test_the_score_is_the_cosine_to_what_was_asked(samples: Library) -> None:
+async def test_the_score_is_the_cosine_to_the_query(samples: Library) -> None:
     windows = await propose_windows(samples, [SCALING], asked="sensor position")
     vector = await samples.embedding.embed_query("sensor position")
     exact = samples.cosines(vector, [window.hits[0] for window in windows])
@@ -126,7 +126,7 @@ async def test_an_empty_library_gives_nothing(tmp_path: Path) -> None:
         empty.close()
 
 
-async def test_a_call_holds_windows_within_its_size_those_of_a_paper_together_in_its_order(samples: Library) -> None:
+async def test_a_call_groups_windows_within_its_size_and_keeps_papers_together(samples: Library) -> None:
     windows = await propose_windows(samples, [SCALING, SEEDS], limits=WindowLimits(tokens=6_000, window_tokens=300))
     groups = group_windows(windows, 700)
     assert sorted(members([window for group in groups for window in group])) == sorted(members(windows))
@@ -142,7 +142,7 @@ async def test_a_call_holds_windows_within_its_size_those_of_a_paper_together_in
         assert size > 700 or sum(any(w.paper.key == key for w in group) for group in groups) == 1
 
 
-async def test_a_paper_named_for_a_need_is_read_for_it_though_it_is_far(samples: Library) -> None:
+async def test_a_paper_named_for_a_need_is_read_for_it_even_if_it_is_far_away(samples: Library) -> None:
     need = Need("N1", SCALING.text, SCALING.queries)
     near = await propose_windows(samples, [need], limits=WindowLimits(tokens=400, paper_margin=0.05))
     far = next(paper.key for paper in samples.papers() if paper.key not in {window.paper.key for window in near})

@@ -28,7 +28,7 @@ def count(request: pytest.FixtureRequest, zotero: MadeZotero) -> int:
     return int(request.param)
 
 
-async def test_all_items_then_nothing_then_what_changed(
+async def test_the_first_sync_takes_everything_the_second_nothing_and_the_third_the_changes(
     count: int,
     zotero: MadeZotero,
     settings: Settings,
@@ -93,7 +93,7 @@ async def test_a_killed_sync_resumes_without_embedding_twice(
     assert len((await synced(resumed, settings, ALL))["removed"]) == 1
 
 
-async def test_an_embedding_that_fails_leaves_what_the_next_sync_completes(
+async def test_a_failing_embedding_leaves_work_that_the_next_sync_completes(
     settings: Settings, zotero: MadeZotero, open_library: Callable[..., Library]
 ) -> None:
     filled(zotero, 10)
@@ -113,7 +113,7 @@ async def test_an_embedding_that_fails_leaves_what_the_next_sync_completes(
     assert len(again.papers()) == 9
 
 
-async def test_two_syncs_at_once_take_turns(settings: Settings, zotero: MadeZotero, library: Library) -> None:
+async def test_two_concurrent_syncs_take_turns(settings: Settings, zotero: MadeZotero, library: Library) -> None:
     filled(zotero, 10)
     reports = await asyncio.gather(*(synced(library, settings, ALL) for _ in range(2)))
     assert sorted(len(report["added"]) for report in reports) == [0, 9] and len(library.papers()) == 9

@@ -58,7 +58,7 @@ async def test_an_item_becomes_a_paper(sync: Sync, library: Library, zotero: Mad
     assert _files(zotero.folder) == before  # nothing is written to Zotero
 
 
-async def test_tags_and_collections_come_along_and_follow_zotero(
+async def test_tags_and_collections_are_taken_and_follow_zotero(
     sync: Sync, library: Library, zotero: MadeZotero, embedding: WordEmbedding
 ) -> None:
     zotero.collection("COLLPART", "Looms", "COLLMAIN")
@@ -74,7 +74,7 @@ async def test_tags_and_collections_come_along_and_follow_zotero(
     assert len(embedding.embedded) == embedded
 
 
-async def test_a_note_is_found_but_is_no_passage_of_the_paper(sync: Sync, library: Library) -> None:
+async def test_a_note_is_searchable_but_is_not_a_passage_of_the_paper(sync: Sync, library: Library) -> None:
     await sync()
     texts = " ".join(chunk.text for chunk in library.paper_chunks("lovelace2020looms"))
     assert "own idea" not in texts and "not enough" not in texts
@@ -91,7 +91,7 @@ async def test_a_second_sync_reads_and_embeds_nothing(
     assert embedding.embedded == embedded and library.version() == version
 
 
-async def test_changed_metadata_is_taken_without_embedding(
+async def test_changed_metadata_is_updated_without_embedding(
     sync: Sync, zotero: MadeZotero, embedding: WordEmbedding, library: Library
 ) -> None:
     await sync()
@@ -111,7 +111,7 @@ async def test_a_changed_file_is_read_again(sync: Sync, zotero: MadeZotero, libr
     assert "The dobby was measured" in library.paper_chunks("lovelace2020looms")[0].text
 
 
-async def test_notes_that_change_or_go_change_the_note_of_the_paper(
+async def test_changed_and_deleted_notes_change_the_papers_note(
     sync: Sync, zotero: MadeZotero, library: Library
 ) -> None:
     await sync()
@@ -123,9 +123,7 @@ async def test_notes_that_change_or_go_change_the_note_of_the_paper(
 
 
 @pytest.mark.parametrize("how", ["trash", "erase"])
-async def test_a_deleted_item_takes_its_paper_with_it(
-    sync: Sync, zotero: MadeZotero, library: Library, how: str
-) -> None:
+async def test_deleting_an_item_removes_its_paper(sync: Sync, zotero: MadeZotero, library: Library, how: str) -> None:
     await sync()
     getattr(zotero, how)(LOOMS)
     assert (await sync(dry_run=True))["removed"] == [
@@ -157,7 +155,7 @@ async def test_papers_of_the_user_are_never_removed_or_replaced(
     assert sorted(paper.key for paper in library.papers()) == ["lovelace2020looms", "other"]
 
 
-async def test_a_paper_that_the_user_ingested_over_a_synced_one_is_theirs(
+async def test_a_synced_paper_that_the_user_ingested_again_belongs_to_the_user(
     sync: Sync, zotero: MadeZotero, library: Library, tmp_path: Path
 ) -> None:
     await sync()
@@ -168,7 +166,7 @@ async def test_a_paper_that_the_user_ingested_over_a_synced_one_is_theirs(
     assert "The mine was measured" in library.paper_chunks("lovelace2020looms")[0].text
 
 
-async def test_better_bibtex_names_the_keys(
+async def test_better_bibtex_provides_the_keys(
     sync: Sync, zotero: MadeZotero, library: Library, request: pytest.FixtureRequest
 ) -> None:
     zotero.item("BBBB1111", title="B", extra="tex.note: x\nCitation Key: pinned:inExtra\nmore", abstractNote="Of B.")
@@ -213,7 +211,7 @@ async def test_a_new_title_keeps_the_key(sync: Sync, zotero: MadeZotero, library
     assert library.paper("lovelace2020looms").year == 1999
 
 
-async def test_two_items_with_one_key_are_named(sync: Sync, zotero: MadeZotero, library: Library) -> None:
+async def test_two_items_with_one_key_are_reported(sync: Sync, zotero: MadeZotero, library: Library) -> None:
     zotero.change(LOOMS, extra="Citation Key: same")
     zotero.item("BBBB1111", title="The other", extra="Citation Key: same", abstractNote="Another.")
     report = await sync()
@@ -266,7 +264,7 @@ async def test_an_item_whose_file_is_refused_is_indexed_by_its_abstract(
     assert "The cards was measured" in library.paper_chunks("bellcards")[0].text
 
 
-async def test_a_paper_stays_as_it_is_when_its_file_becomes_unreadable(
+async def test_a_paper_stays_unchanged_when_its_file_becomes_unreadable(
     sync: Sync, zotero: MadeZotero, library: Library
 ) -> None:
     zotero.change(LOOMS, abstractNote="Of looms.")
@@ -277,7 +275,7 @@ async def test_a_paper_stays_as_it_is_when_its_file_becomes_unreadable(
     assert "forty looms over three summers" in library.paper_chunks("lovelace2020looms")[0].text
 
 
-async def test_the_best_file_is_taken(sync: Sync, zotero: MadeZotero, library: Library, tmp_path: Path) -> None:
+async def test_the_best_attached_file_is_used(sync: Sync, zotero: MadeZotero, library: Library, tmp_path: Path) -> None:
     write_pdf(
         tmp_path / "a.pdf", [Line("Looms of the night", 18), *(Line(f"Loom {n} wove until late.") for n in range(20))]
     )
@@ -293,7 +291,9 @@ async def test_the_best_file_is_taken(sync: Sync, zotero: MadeZotero, library: L
     assert link["zotero_pdf"] == "zotero://open-pdf/library/items/FULL1111"
 
 
-async def test_a_collection_with_those_below_it(sync: Sync, zotero: MadeZotero, library: Library) -> None:
+async def test_a_synced_collection_includes_its_subcollections(
+    sync: Sync, zotero: MadeZotero, library: Library
+) -> None:
     zotero.collection("COLLPART", "Methods", "COLLMAIN")
     zotero.collection("COLLELSE", "Teaching")
     for key, collection in (("BBBB1111", "COLLPART"), ("CCCC1111", "COLLELSE")):
@@ -308,7 +308,7 @@ async def test_a_collection_with_those_below_it(sync: Sync, zotero: MadeZotero, 
     assert len(report["removed"]) == 1 and [paper.title for paper in library.papers()] == ["COLLELSE"]
 
 
-async def test_an_item_in_two_synced_collections_stays_until_it_left_both(
+async def test_an_item_in_two_synced_collections_stays_until_it_has_left_both(
     sync: Sync, zotero: MadeZotero, library: Library
 ) -> None:
     zotero.collection("COLLELSE", "Teaching")
@@ -321,7 +321,7 @@ async def test_an_item_in_two_synced_collections_stays_until_it_left_both(
     assert len((await sync("Teaching"))["removed"]) == 1 and library.papers() == []
 
 
-async def test_a_groups_library(sync: Sync, zotero: MadeZotero, library: Library) -> None:
+async def test_the_library_of_a_group_can_be_synced(sync: Sync, zotero: MadeZotero, library: Library) -> None:
     zotero.item("GGGG1111", title="Shared looms", library=GROUP)
     zotero.file("GFIL1111", "GGGG1111", "shared.md", page_of("shared"), library=GROUP)
     zotero.file("GLIN1111", "GGGG1111", "/etc/hostname.md", mode="linked_file", library=GROUP)
@@ -334,7 +334,7 @@ async def test_a_groups_library(sync: Sync, zotero: MadeZotero, library: Library
     assert (await sync())["removed"] == [] and len((await sync(group=str(GROUP_ID)))["removed"]) == 1
 
 
-async def test_linked_files_are_read_inside_the_folder_that_the_user_named(
+async def test_linked_files_are_read_only_inside_the_folder_named_by_the_user(
     sync: Sync, zotero: MadeZotero, library: Library, tmp_path: Path
 ) -> None:
     (tmp_path / "linked" / "sub").mkdir(parents=True)
@@ -353,7 +353,7 @@ async def test_linked_files_are_read_inside_the_folder_that_the_user_named(
     assert not any("secret" in chunk.text for key in ("linked", "linkeda") for chunk in library.paper_chunks(key))
 
 
-async def test_a_rebuild_keeps_notes_links_and_what_a_sync_knows(sync: Sync, library: Library) -> None:
+async def test_a_rebuild_keeps_notes_links_and_the_state_of_the_sync(sync: Sync, library: Library) -> None:
     await sync()
     note = library.note("lovelace2020looms")
     report = await rebuild(library)
@@ -373,7 +373,9 @@ async def test_both_ways_into_zotero_give_the_same_papers(
     assert [paper.bibtex for paper in library.papers()] == entries
 
 
-async def test_a_damaged_state_is_an_error_with_its_remedy(sync: Sync, library: Library, zotero: MadeZotero) -> None:
+async def test_a_damaged_sync_state_is_an_error_with_its_remedy(
+    sync: Sync, library: Library, zotero: MadeZotero
+) -> None:
     await sync()
     file = library.home.root / "zotero" / "sync.json"
     for broken in ("{", "[]", '{"version": 2, "papers": {}}', '{"version": 1, "papers": {"a": {"item": 3}}}'):
@@ -391,7 +393,7 @@ async def test_a_damaged_state_is_an_error_with_its_remedy(sync: Sync, library: 
     assert [one["key"] for one in (await sync())["removed"]] == ["lovelace2020looms"]
 
 
-async def test_an_exported_entry_does_not_make_a_paper_zoteros(
+async def test_an_exported_entry_does_not_hand_a_paper_to_zotero(
     sync: Sync, library: Library, zotero: MadeZotero, tmp_path: Path
 ) -> None:
     await sync()

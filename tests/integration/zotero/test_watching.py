@@ -52,7 +52,7 @@ def _nothing() -> None:
     """A pause in which nothing happens."""
 
 
-async def test_only_changes_are_synced(zotero: MadeZotero, library: Library, settings: Settings) -> None:
+async def test_watching_syncs_only_changes(zotero: MadeZotero, library: Library, settings: Settings) -> None:
     filled(zotero, 9)
     file = zotero.folder / "storage" / key_of(4, "F") / "subject0004.md"
     reports, said = await _watched(
@@ -69,7 +69,7 @@ async def test_only_changes_are_synced(zotero: MadeZotero, library: Library, set
     assert said == []
 
 
-async def test_a_zotero_that_is_closed_and_opened_again(
+async def test_watching_survives_closing_and_reopening_zotero(
     zotero: MadeZotero, library: Library, api: ZoteroServer
 ) -> None:
     filled(zotero, 2)

@@ -24,7 +24,7 @@ async def test_a_long_list_is_read_in_pages(zotero: MadeZotero, api: ZoteroServe
     assert [path for path in api.requests if "start=500" in path] and api.methods == {"GET"}
 
 
-async def test_an_unchanged_library_is_one_request(zotero: MadeZotero, api: ZoteroServer) -> None:
+async def test_an_unchanged_library_takes_one_request(zotero: MadeZotero, api: ZoteroServer) -> None:
     filled(zotero, 3)
     first = await LocalApi(api.url).content(LIBRARY)
     assert first is not None and first.version == "Serv3rIdAbcd:1"
@@ -34,7 +34,7 @@ async def test_an_unchanged_library_is_one_request(zotero: MadeZotero, api: Zote
     assert await LocalApi(api.url).content(LIBRARY, first.version) is not None
 
 
-async def test_the_version_of_an_old_zotero_is_not_believed(zotero: MadeZotero) -> None:
+async def test_the_version_number_of_an_old_zotero_is_ignored(zotero: MadeZotero) -> None:
     """It counts what was synchronized with zotero.org, not what was changed here."""
     filled(zotero, 1)
     with ZoteroServer(zotero, server_id="") as old:
@@ -43,7 +43,7 @@ async def test_the_version_of_an_old_zotero_is_not_believed(zotero: MadeZotero) 
         assert await LocalApi(old.url).content(LIBRARY, "Serv3rIdAbcd:7") is not None
 
 
-async def test_a_version_of_another_zotero_is_not_believed(zotero: MadeZotero, api: ZoteroServer) -> None:
+async def test_the_version_number_of_another_zotero_is_ignored(zotero: MadeZotero, api: ZoteroServer) -> None:
     filled(zotero, 1)
     assert await LocalApi(api.url).content(LIBRARY, "AnotherServe:999") is not None
 
@@ -75,22 +75,20 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("fault", "said"), FAULTS.values(), ids=FAULTS)
-async def test_an_answer_that_cannot_be_used_is_an_error_in_one_line(
-    api: ZoteroServer, fault: ApiFault, said: str
-) -> None:
+async def test_an_unusable_answer_is_reported_in_one_line(api: ZoteroServer, fault: ApiFault, said: str) -> None:
     api.faults = [fault]
     with pytest.raises(ZoteroError, match=said) as raised:
         await LocalApi(api.url, seconds=2).content(LIBRARY)
     assert "\n" not in str(raised.value) and raised.value.help and len(str(raised.value)) < 500
 
 
-async def test_a_zotero_that_does_not_answer(api: ZoteroServer) -> None:
+async def test_a_zotero_that_does_not_answer_is_reported(api: ZoteroServer) -> None:
     api.faults = [ApiFault(hangs=True)]
     with pytest.raises(ZoteroError, match="within 0 s"):
         await LocalApi(api.url, seconds=0.2).content(LIBRARY)
 
 
-async def test_an_answer_that_is_too_large(api: ZoteroServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_that_is_too_large_is_reported(api: ZoteroServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("citeloom.zotero.local_api._MOST_BYTES", 3_000_000)
     api.faults = [ApiFault(200, b"[" + b"1," * 2_000_000 + b"1]")]
     with pytest.raises(ZoteroError, match="3 MB"):
@@ -106,7 +104,7 @@ async def test_a_library_that_changes_between_two_pages_is_read_again(zotero: Ma
     assert content is not None and len(content.items) == 2
 
 
-async def test_records_in_other_forms_are_left_out_by_name(api: ZoteroServer) -> None:
+async def test_malformed_records_are_left_out_and_named(api: ZoteroServer) -> None:
     odd = [
         {"data": {"key": "../../etc", "itemType": "book"}},
         "text",
@@ -128,12 +126,12 @@ async def test_records_in_other_forms_are_left_out_by_name(api: ZoteroServer) ->
     ["http://example.org:23119", "https://localhost:23119", "http://user@localhost", "http://localhost:99999",
      "http://localhost/elsewhere", "http://[::1", "http://127.0.0.1.example.org"],
 )  # fmt: skip
-def test_only_addresses_of_this_computer_are_asked(address: str) -> None:
+def test_only_addresses_on_this_computer_are_accepted(address: str) -> None:
     with pytest.raises(CiteloomError, match="CITELOOM_ZOTERO"):
         LocalApi(address)
 
 
-async def test_a_file_that_the_api_places_elsewhere_is_not_read(zotero: MadeZotero, api: ZoteroServer) -> None:
+async def test_a_file_that_the_api_puts_elsewhere_is_not_read(zotero: MadeZotero, api: ZoteroServer) -> None:
     from citeloom.zotero.item_entry import FilePlaces, choose_file
     from citeloom.zotero.zotero_records import Attachment
 
@@ -165,19 +163,21 @@ async def test_without_a_running_zotero_its_database_is_read(
     assert "it is not running. Reading its database" in said[0]
 
 
-async def test_neither_api_nor_database(monkeypatch: pytest.MonkeyPatch, zotero: MadeZotero) -> None:
+async def test_without_api_and_database_the_error_names_the_folder(
+    monkeypatch: pytest.MonkeyPatch, zotero: MadeZotero
+) -> None:
     monkeypatch.setattr("citeloom.zotero.zotero_source.ADDRESS", "http://127.0.0.1:9")
     monkeypatch.setenv("HOME", str(zotero.folder))
     with pytest.raises(ZoteroError, match="~/Zotero"):
         await open_source(load_settings(), lambda _: None)
 
 
-async def test_a_named_address_is_the_only_one_asked(monkeypatch: pytest.MonkeyPatch, zotero: MadeZotero) -> None:
+async def test_only_a_named_address_is_contacted(monkeypatch: pytest.MonkeyPatch, zotero: MadeZotero) -> None:
     monkeypatch.setenv("HOME", str(zotero.folder.parent))
     with pytest.raises(ZoteroError, match=r"http://127\.0\.0\.1:9/api"):
         await read_zotero(load_settings(zotero="http://127.0.0.1:9"), ZoteroRequest())
 
 
-async def test_an_unknown_group_is_named_with_those_that_there_are(api: ZoteroServer) -> None:
+async def test_an_unknown_group_is_refused_with_the_list_of_groups(api: ZoteroServer) -> None:
     with pytest.raises(CiteloomError, match=r"--group Weaver:.*'Weavers'"):
         await read_zotero(load_settings(zotero=api.url), ZoteroRequest("Weaver"))

@@ -36,7 +36,7 @@ async def test_a_database_that_zotero_has_locked_is_read(zotero: MadeZotero) -> 
     assert content is not None and [item.title for item in content.items] == ["Looms"]
 
 
-async def test_what_is_only_in_the_write_ahead_log_is_read(zotero: MadeZotero) -> None:
+async def test_records_in_the_write_ahead_log_are_read(zotero: MadeZotero) -> None:
     with closing(sqlite3.connect(zotero.folder / "zotero.sqlite")) as running:
         running.execute("PRAGMA journal_mode = WAL")
         running.execute("PRAGMA wal_autocheckpoint = 0")
@@ -54,13 +54,13 @@ async def test_an_unchanged_database_is_not_read(zotero: MadeZotero) -> None:
     assert await database.content(LIBRARY, first.version) is not None
 
 
-async def test_databases_before_annotations_and_deleted_collections(zotero: MadeZotero) -> None:
+async def test_databases_without_annotations_or_deleted_collections_are_read(zotero: MadeZotero) -> None:
     zotero.execute("DROP TABLE itemAnnotations")
     zotero.execute("DROP TABLE deletedCollections")
     assert await ZoteroDatabase(zotero.folder).content(LIBRARY) is not None
 
 
-async def test_damaged_rows_are_named_and_the_rest_is_read(zotero: MadeZotero) -> None:
+async def test_damaged_rows_are_reported_and_the_rest_is_read(zotero: MadeZotero) -> None:
     zotero.item("BBBB1111", title="Other")
     zotero.execute("UPDATE items SET key = x'ff00' WHERE key = 'BBBB1111'")
     zotero.execute("UPDATE itemDataValues SET value = x'fffe' WHERE value = 'Looms'")
@@ -122,7 +122,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("breaks", "said"), BROKEN.values(), ids=BROKEN)
-async def test_a_database_that_cannot_be_read_is_an_error_in_one_line(
+async def test_an_unreadable_database_is_reported_in_one_line(
     zotero: MadeZotero, breaks: Callable[[Path], None], said: str
 ) -> None:
     breaks(zotero.folder)
@@ -132,7 +132,7 @@ async def test_a_database_that_cannot_be_read_is_an_error_in_one_line(
 
 
 @pytest.mark.parametrize("name", ["nowhere", "Zotero/storage", "Zotero/missing/zotero.sqlite"])
-async def test_a_folder_that_is_not_zoteros_is_named(zotero: MadeZotero, name: str) -> None:
+async def test_a_folder_that_does_not_belong_to_zotero_is_reported(zotero: MadeZotero, name: str) -> None:
     with pytest.raises(CiteloomError, match="CITELOOM_ZOTERO"):
         await open_source(load_settings(zotero=str(zotero.folder.parent / name)), lambda _: None)
 
@@ -141,7 +141,7 @@ HOSTILE = ["../../secret.md", "..", "sub/secret.md", "..\\secret.md", "/etc/secr
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-async def test_a_name_that_leads_out_of_storage_is_not_followed(
+async def test_a_file_name_that_leads_out_of_storage_is_not_followed(
     zotero: MadeZotero, open_library: Callable[..., Library], name: str
 ) -> None:
     (zotero.folder / "secret.md").write_text(page_of("secret"), encoding="utf-8")
@@ -152,7 +152,7 @@ async def test_a_name_that_leads_out_of_storage_is_not_followed(
     assert paper.source.startswith(str(library.home.root.resolve()))  # the abstract, not the file
 
 
-async def test_links_files_that_are_missing_and_files_that_are_too_large(
+async def test_links_and_missing_or_oversized_files_are_not_read(
     zotero: MadeZotero, open_library: Callable[..., Library], tmp_path: Path
 ) -> None:
     library, settings = open_library(), load_settings(zotero=str(zotero.folder))
@@ -188,7 +188,7 @@ async def test_links_files_that_are_missing_and_files_that_are_too_large(
     assert {item["reason"] for item in again["refused"]} == reasons and again["added"] == []
 
 
-async def test_a_paper_whose_file_is_missing_for_a_while_stays(
+async def test_a_paper_whose_file_is_temporarily_missing_stays(
     zotero: MadeZotero, open_library: Callable[..., Library]
 ) -> None:
     library, settings = open_library(), load_settings(zotero=str(zotero.folder))
@@ -202,7 +202,7 @@ async def test_a_paper_whose_file_is_missing_for_a_while_stays(
     assert (await synced(library, settings, ZoteroRequest()))["unchanged"] == 1
 
 
-async def test_linked_files_need_a_folder_that_the_user_named(
+async def test_linked_files_need_a_folder_named_by_the_user(
     zotero: MadeZotero, open_library: Callable[..., Library], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "work").mkdir()

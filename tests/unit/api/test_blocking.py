@@ -18,14 +18,14 @@ class Desk:
     ask = blocking(aask)
 
 
-def test_it_returns_what_the_call_returns_and_looks_like_it() -> None:
+def test_a_blocking_twin_returns_the_result_and_has_the_signature_of_its_call() -> None:
     assert Desk().ask("why?", times=2) == "why?why?"
     assert inspect.signature(Desk.ask) == inspect.signature(Desk.aask)
     assert Desk.ask.__name__ == "ask"
     assert "Ask a question." in (inspect.getdoc(Desk.ask) or "")
 
 
-async def test_where_a_loop_runs_it_names_the_call_to_await() -> None:
+async def test_inside_an_event_loop_the_error_names_the_call_to_await() -> None:
     with pytest.raises(ConfigurationError, match="An event loop is running") as refused:
         Desk().ask("why?")
     assert "await citeloom.Desk.aask(...)" in str(refused.value.help)

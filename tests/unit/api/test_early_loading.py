@@ -32,7 +32,7 @@ def wait() -> None:
             thread.join()
 
 
-def test_a_search_loads_the_embedder_and_a_question_the_cross_encoder_too(loaded: list[str]) -> None:
+def test_a_search_preloads_the_embedder_and_a_question_the_cross_encoder_too(loaded: list[str]) -> None:
     load_early(Settings(), "search")
     wait()
     assert loaded == [EMBEDDER.name]
@@ -41,7 +41,7 @@ def test_a_search_loads_the_embedder_and_a_question_the_cross_encoder_too(loaded
     assert loaded[1:] == [EMBEDDER.name, RERANKER.name, "style"]
 
 
-def test_what_an_endpoint_or_the_words_alone_do_is_not_loaded(loaded: list[str]) -> None:
+def test_models_that_are_not_used_are_not_preloaded(loaded: list[str]) -> None:
     load_early(Settings(embedding_model="text-embedding-3-small"), "search")
     load_early(Settings(retrieval_mode="bm25"), "search")
     load_early(Settings(embedding_model="text-embedding-3-small", chat_model="gpt-4o"), "answer")
@@ -49,7 +49,7 @@ def test_what_an_endpoint_or_the_words_alone_do_is_not_loaded(loaded: list[str])
     assert loaded == []
 
 
-def test_weights_that_cannot_be_loaded_are_left_to_their_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_fail_to_load_are_reported_only_when_used(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(model: BundledModel) -> None:
         raise WeightsError("missing")
 

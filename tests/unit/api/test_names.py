@@ -12,22 +12,22 @@ import citeloom.api
 ROOT = Path(citeloom.__file__).parent
 
 
-def test_dir_names_the_api_and_nothing_else() -> None:
+def test_dir_lists_exactly_the_public_api() -> None:
     assert dir(citeloom) == sorted(citeloom.__all__)
 
 
-def test_a_topic_is_found_when_it_is_used_and_nothing_else_is() -> None:
+def test_a_submodule_is_loaded_on_first_use() -> None:
     assert citeloom.api.messages.NAME == "citeloom"
     assert not hasattr(citeloom.api, "nothing")
 
 
-def test_a_stream_takes_what_its_call_takes_but_a_listener() -> None:
+def test_a_streaming_call_takes_the_same_arguments_without_a_listener() -> None:
     call, stream = (inspect.signature(item) for item in (citeloom.aresearch, citeloom.astream_research))
     assert [name for name in call.parameters if name != "on_event"] == [*stream.parameters]
     assert "AsyncGenerator" in str(stream.return_annotation)
 
 
-def test_what_the_service_layer_imports_is_used_there_or_by_a_face() -> None:
+def test_every_import_of_the_service_layer_is_used() -> None:
     files = [
         *ROOT.glob("*.py"),
         *(file for room in ("api", "commands", "server", "language_server") for file in (ROOT / room).rglob("*.py")),

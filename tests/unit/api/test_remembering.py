@@ -30,7 +30,7 @@ EDITS = [
 ]
 
 
-def test_twenty_edits_suggest_words_and_a_spelling_and_nothing_of_what_was_rewritten() -> None:
+def test_twenty_edits_suggest_terms_and_a_spelling_and_nothing_from_rewritten_sentences() -> None:
     assert len(EDITS) == 20
     for before, after, line in EDITS:
         assert set(suggested_lines(before, after)) == ({line} if line else set()), (before, after)

@@ -8,7 +8,7 @@ from citeloom.api.results import FoundPassages
 from citeloom.server.response_models import PaperOnServer
 
 
-def test_the_meaning_of_a_key_is_its_description_in_schemas() -> None:
+def test_the_meaning_of_a_key_becomes_its_description_in_schemas() -> None:
     schema = TypeAdapter(FoundPassages).json_schema()
     passage = schema["$defs"]["FoundPassage"]
     assert passage["description"] and "page" in passage["required"]

@@ -47,25 +47,25 @@ def test_a_command_gets_its_options_as_one_value() -> None:
     "wrong",
     [{"sources": 51}, {"length": 49}, {"max_calls": 0}, {"max_cost": -1}, {"depth": "deep"}, {"min_year": 2000}],
 )
-def test_a_body_has_the_limits_of_the_options_and_no_other_fields(wrong: dict[str, Any]) -> None:
+def test_a_request_body_has_the_limits_of_the_options_and_no_other_fields(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         BODY.validate_python({"question": "Why?", **wrong})
 
 
-def test_a_body_holds_the_options_of_its_run() -> None:
+def test_a_request_body_contains_the_options_of_its_run() -> None:
     body = BODY.validate_python({"question": "Why?", "papers": ["a"], "strict": True, "depth": "brief"})
     assert body.papers == ("a",)
     assert body.changes() == {"strict": True, "depth": "brief"}
 
 
-def test_a_tool_takes_what_a_body_takes() -> None:
+def test_a_tool_accepts_what_a_request_body_accepts() -> None:
     async def ask(*, asked: ResearchBody) -> None:
         """Ask."""
 
     assert inspect.signature(with_fields(ask)).parameters.keys() == {item.name for item in fields(ResearchBody)}
 
 
-def test_python_takes_the_options_of_the_command_line() -> None:
+def test_python_accepts_the_options_of_the_command_line() -> None:
     names = {"min_year": "from_year", "max_year": "to_year"}  # as Python calls them
     assert "fresh" in typing.get_type_hints(RunOptions)
     explicit = inspect.signature(aresearch).parameters.keys() - {"session", "question", "on_event", "options"}

@@ -24,11 +24,11 @@ FACT = Fact("Frogs spawn earlier.", 2, (("nine days earlier", ("roe2011",)), ("s
         (Passage("roe2011", "spawned ninety days earlier"), False),
     ],
 )
-def test_a_fact_counts_where_its_words_stand_in_a_passage_of_its_paper(passage: Passage, counts: bool) -> None:
+def test_a_fact_counts_if_its_words_are_in_a_passage_of_its_paper(passage: Passage, counts: bool) -> None:
     assert reached([FACT], {"read": [passage], "shown": []}) == (frozenset({"read"} if counts else ()),)
 
 
-def test_a_fact_whose_words_are_not_in_its_paper_is_named(tmp_path: Path) -> None:
+def test_a_fact_whose_words_are_not_in_its_paper_is_reported(tmp_path: Path) -> None:
     (tmp_path / "roe2011.md").write_text("They spawned nine days\nearlier.", encoding="utf-8")
     (tmp_path / "doe2015.md").write_text("Nothing.", encoding="utf-8")
     (line,) = misplaced([Question("q1", "When?", (FACT,))], tmp_path)

@@ -22,7 +22,7 @@ def module(path: str, text: str) -> Module:
     return Module(Path(path), ast.parse(text), len(text.splitlines()))
 
 
-def test_a_cycle_over_three_modules_and_one_inside_a_function_are_found() -> None:
+def test_import_cycles_over_three_modules_and_inside_functions_are_found() -> None:
     modules = [
         module("stores/library.py", "from .backends import open"),
         module("stores/backends.py", "from . import tables"),
@@ -33,7 +33,7 @@ def test_a_cycle_over_three_modules_and_one_inside_a_function_are_found() -> Non
     assert find_cycles(modules) == [["stores.backends", "stores.library", "stores.tables"]]
 
 
-def test_what_a_face_imports_from_below_the_api_is_named() -> None:
+def test_imports_of_front_ends_from_below_the_api_are_reported() -> None:
     modules = [
         module("server/routes/papers.py", "from ...stores.library import Library\nfrom ...api import papers"),
         module("commands/papers.py", "from ..errors import CiteloomError\nfrom .output import show"),
@@ -46,7 +46,7 @@ def test_what_a_face_imports_from_below_the_api_is_named() -> None:
     assert imports_below_api(modules) == ["server.routes.papers -> stores.library"]
 
 
-def test_names_that_stand_twice_and_helpers_with_one_caller() -> None:
+def test_repeated_names_and_helpers_with_one_caller_are_found() -> None:
     modules = [
         module("api/papers.py", "class Paper: ...\ndef _load(): ...\ndef papers(): return _load()"),
         module("stores/papers.py", "class Paper: ...\ndef _read(): ...\ndef a(): _read()\ndef b(): _read()"),
@@ -57,7 +57,7 @@ def test_names_that_stand_twice_and_helpers_with_one_caller() -> None:
     assert single_caller_helpers(modules) == 1
 
 
-def test_the_walk_counts_files_that_import_each_other_in_order() -> None:
+def test_the_walk_in_the_docs_counts_files_imported_by_an_earlier_one() -> None:
     modules = [
         module("commands/research.py", "from ..api import running"),
         module("api/running.py", "def run():\n    from ..runs.execution import run_request"),

@@ -123,7 +123,7 @@ def test_a_citation_that_the_user_typed_stays_in_its_sentence() -> None:
 
 
 @pytest.mark.parametrize("label", ["supported", "unsupported"])
-def test_the_report_shows_every_sentence_of_a_run_with_its_passage(label: VerdictLabel) -> None:
+def test_the_report_shows_every_sentence_of_a_merged_citation_with_its_passage(label: VerdictLabel) -> None:
     view = report_view(record_of(shown(label)))
     merged = label == "supported"
     assert [[support.citation["evidence_id"] for support in card.supports] for card in view.cards] == (
@@ -145,14 +145,14 @@ def test_verification_reads_merged_citations() -> None:
     assert sum("in the run it cites ada2017degree" in line for line in wrong) == 2
 
 
-def test_sentences_of_the_same_words_may_cite_different_papers() -> None:
+def test_sentences_with_the_same_words_may_cite_different_papers() -> None:
     rendered = render("Listed elsewhere [E1].\n\nListed elsewhere [E2].", SOURCES, "numeric")
     record, wrong = record_of(rendered) | {"findings": []}, list[str]()
     TextCheck(record, Shelf(), wrong.append, Experiment()).check_own_text(record["text"])
     assert wrong == []
 
 
-def test_a_key_that_no_sentence_of_the_same_words_has_is_wrong() -> None:
+def test_a_key_cited_by_no_sentence_with_the_same_words_is_wrong() -> None:
     rendered = render("Listed elsewhere [E1].\n\nListed elsewhere [E1].\n\nSeeds matter [E2].", SOURCES, "numeric")
     record, wrong = record_of(rendered) | {"findings": []}, list[str]()
     changed = "[2".join(record["text"].rsplit("[1", 1))
@@ -202,7 +202,7 @@ def test_a_study_is_named_only_beside_its_own_marker(sentence: str, foreign: boo
     assert any(item.rule == "foreign-citation" for item in found) == foreign
 
 
-def test_a_number_is_verified_in_a_sentence_whose_markup_hides_its_place() -> None:
+def test_a_number_is_verified_even_if_markup_hides_its_position() -> None:
     sentence = "It had 87% precision for lynx and 81% recall for roe deer."
     record = record_of(shown())
     record |= {"citations": [], "evidence": [], "text": "Recall was 81%."}

@@ -60,7 +60,7 @@ SOURCES = (
         ("So [E1][E9].", "key", "So (b2019) [citation needed]."),
     ],
 )
-def test_styles(text: str, style: CitationStyle, expected: str) -> None:
+def test_each_style_renders_its_citations(text: str, style: CitationStyle, expected: str) -> None:
     if "é" in expected:
         expected = expected.replace("@k:é+1", "@{k:é+1}")
     assert render(text, SOURCES, style).text == expected

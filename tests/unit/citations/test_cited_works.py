@@ -19,7 +19,7 @@ PAPERS = [Paper(key, "", tuple(names.split("|")), year) for key, (names, year) i
     [case for case in CASES["cases"] if case["format"] == "md" and case["id"] != "md-number-brackets-list"],
     ids=lambda case: str(case["id"]),
 )
-def test_the_marks_of_markdown_name_what_a_reader_sees(case: dict[str, object]) -> None:
+def test_citations_in_markdown_name_the_works_that_a_reader_sees(case: dict[str, object]) -> None:
     index = WorkIndex(PAPERS, {number: str(number) for number in range(1, 10)})
     marks = find_marks(str(case["text"]), CASES["entries"])
     assert [[index.key_of(work) for work in mark.works] for mark in marks] == case["cites"]
@@ -35,12 +35,12 @@ def test_locators_are_kept_with_their_works() -> None:
     assert parse_keys("smith2020, who was wrong", {"smith2020"}) == []
 
 
-def test_years_of_the_same_authors_are_works_of_their_own() -> None:
+def test_several_years_of_the_same_authors_are_separate_works() -> None:
     (mark,) = find_marks("So it was (Smith 2019, 2020a, b).")
     assert [work.year for work in mark.works] == ["2019", "2020a", "2020b"]
 
 
-def test_neighbouring_numbers_are_one_mark_and_ranges_are_filled_in() -> None:
+def test_neighbouring_numbers_are_one_citation_and_ranges_are_expanded() -> None:
     (mark,) = find_marks("Looms scale [1]\u2013[4].")
     assert [work.number for work in mark.works] == [1, 2, 3, 4]
     assert expand_numbers("3, 5-7; 9") == [3, 5, 6, 7, 9]
@@ -48,7 +48,7 @@ def test_neighbouring_numbers_are_one_mark_and_ranges_are_filled_in() -> None:
     assert sorted(pages_in("p. 4, 6")) == [4, 6]
 
 
-def test_names_that_fit_two_papers_name_none() -> None:
+def test_a_name_that_fits_two_papers_identifies_neither() -> None:
     twins = [Paper("a", "", ("Ada Smith",), 2020), Paper("b", "", ("Zoe Smith",), 2020)]
     (mark,) = find_marks("Looms scale (Smith 2020).")
     assert WorkIndex(twins).key_of(mark.works[0]) == ""

@@ -63,13 +63,13 @@ def test_a_rendered_sentence_gets_its_own_markers_back(style: CitationStyle, dra
         ("Both say so [1,2].", "numeric", None),
     ],
 )
-def test_a_newly_cited_paper_stands_for_its_evidence(words: str, style: CitationStyle, ids: str | None) -> None:
+def test_a_newly_cited_paper_is_turned_into_its_evidence(words: str, style: CitationStyle, ids: str | None) -> None:
     found = marked(words, style=style)
     assert ids is None or ids in found
     assert "bo_2020" not in found and "ada2017" not in found
 
 
-def test_a_new_citation_prefers_the_passages_that_share_its_words() -> None:
+def test_a_new_citation_prefers_passages_that_share_its_words() -> None:
     assert marked("Humid air narrows linen (ada2017degree).").startswith("Humid air narrows linen [E3]")
 
 
@@ -83,15 +83,15 @@ def test_a_new_citation_prefers_the_passages_that_share_its_words() -> None:
         ("A case (see below, p. 4) of its own.", "key"),
     ],
 )
-def test_what_names_no_evidence_stays_text(words: str, style: CitationStyle) -> None:
+def test_a_citation_without_evidence_stays_text(words: str, style: CitationStyle) -> None:
     from citeloom.citations.markers import marker_ids
-    from citeloom.documents.marker_escaping import as_written
+    from citeloom.documents.marker_escaping import unescape
 
     found = marked(words, style=style)
-    assert marker_ids(found) == () and as_written(found) == words
+    assert marker_ids(found) == () and unescape(found) == words
 
 
-def test_a_citation_that_the_experiment_made_itself_stays_text() -> None:
+def test_a_citation_from_the_experiment_itself_stays_text() -> None:
     own = "It is in line with [@bo_2020]."
     assert marked("It is well in line with [@bo_2020].", own) == "It is well in line with [@bo_2020]."
 

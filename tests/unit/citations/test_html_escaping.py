@@ -51,7 +51,7 @@ def _html(markdown: str) -> str:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("frame", ["{}", "Before {} behind.", "- {}", "> {}", "| a |\n|---|\n| {} |"])
-def test_no_html_of_a_text_comes_alive(attack: str, frame: str) -> None:
+def test_html_in_a_text_is_inert(attack: str, frame: str) -> None:
     page = _html(inert(frame.format(attack)))
 
     lowered = page.lower()
@@ -65,11 +65,11 @@ def test_no_html_of_a_text_comes_alive(attack: str, frame: str) -> None:
     "text",
     ["p < 0.05 and n > 3", "$a<b$ holds", "a <- b", "See <https://doi.org/10.1/x>.", "A [link](https://a.b)", "a<1"],
 )
-def test_what_is_no_html_stays_as_it_was(text: str) -> None:
+def test_text_without_html_stays_unchanged(text: str) -> None:
     assert inert(text) == text
 
 
-def test_the_file_is_inert() -> None:
+def test_html_in_the_markdown_file_is_inert() -> None:
     attack = "<script>alert(1)</script>"
     listed = Reference("a", "a", f"On {attack}. <https://doi.org/10.1/x>", "", (), None, "", "")
 
@@ -82,7 +82,7 @@ LIVE = "<script>alert(1)</script>"
 
 
 @pytest.mark.parametrize("attack", [*ATTACKS, LIVE * 3, "[a](javascript:x) <b> [b](data:x)"])
-def test_no_html_of_the_json_comes_alive_and_every_span_still_holds(attack: str) -> None:
+def test_html_in_the_json_is_inert_and_every_span_still_fits(attack: str) -> None:
     text = f"{attack} It gains 0.725 {attack} (Own, 2020), p < 0.05 and $a<b$. {attack}"
     spans = {words: (text.index(words), text.index(words) + len(words)) for words in ("0.725", "(Own, 2020)", "gains")}
 
@@ -128,7 +128,7 @@ def test_no_html_of_the_json_comes_alive_and_every_span_still_holds(attack: str)
     assert inert_record(shown) == shown
 
 
-def test_the_words_of_a_number_in_a_tag_are_those_of_the_new_text() -> None:
+def test_the_words_of_a_number_inside_a_tag_are_those_of_the_escaped_text() -> None:
     text = "See <b 0.7> or <a 0.9>."
     start = text.index("<a")
     shown = inert_record({"text": text, "numbers": [{"text": "<a 0.9>", "start": start, "end": start + 7}]})

@@ -31,7 +31,7 @@ from bench.checks import (
         pytest.param(lambda: score_foreign("foreign_held_out.tsv"), 38, 0.9, 1.0, id="foreign citations"),
     ],
 )
-def test_labelled_cases(score: Callable[[], Score], cases: int, precision: float, recall: float) -> None:
+def test_labelled_cases_are_classified(score: Callable[[], Score], cases: int, precision: float, recall: float) -> None:
     reached = score()
     assert reached.right + len(reached.missed) == cases
     assert reached.precision >= precision, reached.false

@@ -65,7 +65,7 @@ PIECES = st.lists(
         ("A fact [E3*5].", "A fact [E3*5]."),
     ],
 )
-def test_every_way_to_write_a_marker_becomes_one(written: str, normal: str) -> None:
+def test_every_spelling_of_a_marker_is_normalised(written: str, normal: str) -> None:
     assert normalise_markers(written) == normal
 
 
@@ -76,7 +76,7 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
 
 
 @given(PIECES)
-def test_every_marker_stands_in_one_sentence(text: str) -> None:
+def test_every_marker_belongs_to_one_sentence(text: str) -> None:
     text = normalise_markers(text)
     found = sentences(text)
     assert all(text[sentence.start : sentence.end] == sentence.text for sentence in found)
@@ -99,7 +99,7 @@ def test_a_stray_quotation_mark_does_not_cut_a_quotation() -> None:
     assert len(cited) == 1
 
 
-def test_an_open_quotation_ends_with_its_paragraph() -> None:
+def test_an_unclosed_quotation_ends_with_its_paragraph() -> None:
     cited = [
         item for item in sentences('They say "so. And more [E3].\n\nAnother paragraph says "no" [E4].') if item.ids
     ]
@@ -115,6 +115,6 @@ def test_an_open_quotation_ends_with_its_paragraph() -> None:
         ("It goes on… [E1]", "It goes on [E1]…"),
     ],
 )
-def test_what_a_quotation_leaves_out_stays_inside_it(text: str, normal: str) -> None:
+def test_an_omission_inside_a_quotation_does_not_end_it(text: str, normal: str) -> None:
     assert normalise_markers(text) == normal
     assert sentences(normal)[0].ids == ("E1",)

@@ -40,12 +40,12 @@ def marked(text: str, *findings: Finding, style: CitationStyle = "key") -> str:
         ("In Fig. 3 it was 42. So it was.", "In Fig. 3 it was 42 [number not found]. So it was."),
     ],
 )
-def test_a_mark_stands_before_the_final_stop(text: str, expected: str) -> None:
+def test_a_mark_is_put_before_the_final_stop(text: str, expected: str) -> None:
     assert marked(text, *found(text, "42")) == expected
 
 
 @pytest.mark.parametrize("style", get_args(CitationStyle))
-def test_a_mark_stands_behind_the_citation_in_every_style(style: CitationStyle) -> None:
+def test_a_mark_is_put_after_the_citation_in_every_style(style: CitationStyle) -> None:
     text = "Degree matters [E1][E2]. It lasts [E3]."
     shown = render(text, SOURCES, style, marks=missing_marks(text, found(text, "It lasts [E3].", rule="unsupported")))
     plain = render(text, SOURCES, style)
@@ -57,7 +57,7 @@ def test_a_mark_stands_behind_the_citation_in_every_style(style: CitationStyle) 
         assert shown.text[place.start : place.end] == plain.text[before.start : before.end]
 
 
-def test_each_rule_is_marked_once_in_a_sentence() -> None:
+def test_each_rule_is_marked_once_per_sentence() -> None:
     text = "It was 42 and 43 and 44 [E1]. It was 45."
     findings = [
         *found(text, "42", "43", "45"),
@@ -71,21 +71,21 @@ def test_each_rule_is_marked_once_in_a_sentence() -> None:
     assert first.count("[") == 1 + 3 and all(first.count(MARKS[finding.rule]) == 1 for finding in findings[:-1])
 
 
-def test_words_copied_over_two_sentences_mark_both() -> None:
+def test_words_copied_across_two_sentences_mark_both() -> None:
     text = "This was taken. So was this. But not this."
     assert marked(text, *found(text, "taken. So was this", rule="copied-run")) == (
         "This was taken [copied words]. So was this [copied words]. But not this."
     )
 
 
-def test_what_is_marked_already_is_not_marked_again() -> None:
+def test_a_sentence_already_marked_is_not_marked_again() -> None:
     text = "Others showed [citation needed] that it was. It was."
     (item,) = marked_sentences(text, found(text, "Others", rule="citation-missing"))
     assert item.marks == ("[citation needed]",) and item.found == ("about Others",)
     assert missing_marks(text, found(text, "Others", rule="citation-missing")) == []
 
 
-def test_spans_stay_right_beside_marks() -> None:
+def test_spans_stay_correct_when_marks_are_inserted() -> None:
     text = "It was 42. It was 43 [E1], then 44 [E2]."
     findings = found(text, "42", "43", "44")
     shown = render(text, SOURCES, "key-page", marks=missing_marks(text, findings))
@@ -118,13 +118,13 @@ def test_spans_stay_right_beside_marks() -> None:
         ("Bad.", ""),
     ],
 )
-def test_what_is_left_out_leaves_nothing_empty_behind(text: str, left: str) -> None:
+def test_leaving_out_sentences_leaves_no_empty_headings_or_items(text: str, left: str) -> None:
     findings = [Finding("unsupported", "", (at, at + 4)) for at in range(len(text)) if text.startswith("Bad.", at)]
     assert leave_out(text, marked_sentences(text, findings)) == left
 
 
 @given(st.text(alphabet='ab .!\n#|-[]E1"', max_size=80), st.data())
-def test_marking_loses_nothing_and_leaving_out_ends(text: str, data: st.DataObject) -> None:
+def test_marking_loses_no_text_and_leaving_out_terminates(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     findings = [Finding("unsupported", "", (start, data.draw(st.integers(start, len(text)))))]
     marks = missing_marks(text, findings)

@@ -36,7 +36,7 @@ def test_each_place_is_listed_once_by_page() -> None:
     }
 
 
-def test_a_paper_has_its_number_authors_year_title_key_and_places() -> None:
+def test_a_reference_shows_number_authors_year_title_key_and_places() -> None:
     places = [{"page": 4, "section": "Results [@x]"}, {"page": None, "section": "Methods"}, {"page": 9, "section": ""}]
     assert numbered_list([entry(places=places)]).splitlines() == [
         r"- **[1]** Smith 2024. On \*looms\* \[v2\] (smith2024)",
@@ -52,7 +52,7 @@ def test_a_paper_has_its_number_authors_year_title_key_and_places() -> None:
         ([], 2024, "** 2024."),
     ],
 )
-def test_authors_are_named_shortly(authors: list[str], year: int | None, shown: str) -> None:
+def test_long_lists_of_authors_are_shortened(authors: list[str], year: int | None, shown: str) -> None:
     assert shown in numbered_list([entry(authors=authors, year=year)])
 
 
@@ -63,14 +63,14 @@ def test_a_long_title_is_cut_between_words_and_old_records_have_no_places() -> N
     assert line.endswith("… (smith2024)") and len(line) < 160
 
 
-def test_a_file_names_the_places_behind_numbers_and_not_behind_keys() -> None:
+def test_a_file_lists_the_places_after_numbers_but_not_after_keys() -> None:
     places = (Place(4, "Results"),)
     numbered = Reference("a", "3", "A. 2020.", "T", (), 2020, "", "", places)
     assert numbered.line == '- **3**: A. 2020.\n  - p. 4, "Results"'
     assert Reference("a", "a", "A. 2020.", "T", (), 2020, "", "", places).line == "- **a**: A. 2020."
 
 
-def test_a_group_is_named_in_full() -> None:
+def test_a_group_author_is_named_in_full() -> None:
     group = "Lowland Sensor Data Group"
     given = entry(authors=[group], text=f"{group}. 2024. *Calibration Error from Few Windows*.")
     assert f"{group} 2024. " in numbered_list([given])

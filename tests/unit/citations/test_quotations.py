@@ -55,13 +55,13 @@ def test_a_verbatim_quote_keeps_its_citations(draft: str) -> None:
         'It reports: "keep their coverage under shift (Gibbs and Candès 2022; Made 2021)" [E3].',
     ],
 )
-def test_what_is_no_verbatim_quote_is_searched(draft: str) -> None:
+def test_text_that_is_not_a_verbatim_quote_is_checked(draft: str) -> None:
     text, findings = replace_invalid_citations(draft, SOURCES, "")
     assert "[citation needed]" in text
     assert findings
 
 
-def test_a_name_in_a_quote_that_looks_like_a_marker_is_no_marker() -> None:
+def test_a_name_in_a_quote_that_looks_like_a_marker_is_not_one() -> None:
     draft = 'It found that "levels of estradiol (E3) rose by 4%" (E4).'
     text, findings = replace_invalid_citations(with_literal_quotes(draft, [SAID]), SOURCES, "")
     assert not findings
@@ -69,13 +69,13 @@ def test_a_name_in_a_quote_that_looks_like_a_marker_is_no_marker() -> None:
     assert "[E3]" not in text
 
 
-def test_signs_and_numbers_belong_to_the_words() -> None:
+def test_symbols_and_numbers_must_match_in_a_quote() -> None:
     assert verbatim_spans('It says "levels of estradiol (E3) rose by 4%".', [SAID])
     assert not verbatim_spans('It says "levels of estradiol (E3) rose by 14%".', [SAID])
     assert not verbatim_spans('It says "levels of estradiol (E3) rose by 4".', ["levels of estradiol (E3) rose by 0.4"])
 
 
-def test_no_mark_is_put_into_a_quote() -> None:
+def test_no_mark_is_inserted_into_a_quote() -> None:
     text = "Er schreibt: „Alles wächst. Nichts bleibt.“ Das gilt."
     first = text.index("Nichts")
     marks = missing_marks(

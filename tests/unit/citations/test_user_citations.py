@@ -44,7 +44,9 @@ def experiment(reasoning: str, **more: object) -> Experiment:
 
 
 @pytest.mark.parametrize(("sentence", "citation", "keys"), FORMS)
-def test_every_form_is_kept_found_and_linked(sentence: str, citation: str, keys: tuple[str, ...]) -> None:
+def test_every_form_of_a_users_citation_is_kept_found_and_linked(
+    sentence: str, citation: str, keys: tuple[str, ...]
+) -> None:
     given = experiment(sentence)
     draft = insert_user_statements("The model wrote something else.", "discussion", given, known_keys=KEYS)
     assert sentence in draft
@@ -68,7 +70,7 @@ def test_every_form_is_kept_found_and_linked(sentence: str, citation: str, keys:
         "Himmelstein et al. (2017) say so.",
     ],
 )
-def test_the_users_citation_lends_itself_to_no_other_claim(lie: str) -> None:
+def test_the_users_citation_cannot_support_another_claim(lie: str) -> None:
     given = experiment("It agrees with Himmelstein et al. (2017).")
     text, replaced = replace_invalid_citations(lie, [], given.words)
     assert "Himmelstein" not in text and "[citation needed]" in text
@@ -87,7 +89,7 @@ def test_the_users_citation_lends_itself_to_no_other_claim(lie: str) -> None:
         "Cats cause cancer, as was reported^7^.",
     ],
 )
-def test_the_users_number_lends_itself_to_no_other_claim(lie: str) -> None:
+def test_the_users_citation_number_cannot_support_another_claim(lie: str) -> None:
     given = experiment("It was seen before [12]. The degree of nodes matters, as shown in [7], and as was reported^7^.")
     text, replaced = replace_invalid_citations(lie, [], given.words)
     assert not re.search(r"\[\d|\^7", text) and "[citation needed]" in text
@@ -101,7 +103,7 @@ def test_the_users_number_lends_itself_to_no_other_claim(lie: str) -> None:
         "With dropout, our hidden layers all have sizes [64, 32].",
     ],
 )
-def test_a_number_stays_behind_the_words_that_the_user_put_before_it(words: str) -> None:
+def test_a_number_in_brackets_stays_after_the_users_own_words(words: str) -> None:
     given = experiment(
         "Mostly, the degree of nodes matters, as shown in [7]. Of both, our hidden layers all have sizes [64, 32]."
     )
@@ -117,19 +119,19 @@ def test_a_citation_in_a_list_or_a_table_keeps_its_lines() -> None:
     assert [item.keys for item in find_user_citations(draft, given, PAPERS)] == [("lee2020",)]
 
 
-def test_an_author_of_two_papers_of_a_year_is_not_guessed() -> None:
+def test_an_author_with_two_papers_in_one_year_is_not_matched() -> None:
     twice = [*PAPERS, Paper("lee2020b", "C", ("Bo Lee",), 2020, family_names=("Lee",))]
     given = experiment("It agrees with Lee (2020).")
     (found,) = find_user_citations(given.reasoning, given, twice)
     assert found.keys == ()
 
 
-def test_what_is_no_citation_is_not_listed() -> None:
+def test_text_that_is_not_a_citation_is_not_listed() -> None:
     given = experiment("The code is at https://github.com/x/y, from May 2017, for x in [0, 1] and in 2020.")
     assert citing_statements(given) == []
 
 
-def test_a_failed_run_is_said_whoever_writes() -> None:
+def test_a_failed_run_is_mentioned_with_and_without_a_chat_model() -> None:
     given = parse_experiment({"results": "AUROC 0.97.", "execution_result": {"returncode": 1}})
     assert insert_user_statements("Nothing more.", "results", given).startswith(
         "The run of the experiment failed (returncode 1)"
@@ -143,7 +145,7 @@ def test_a_model_that_repeats_the_users_brackets_cites_nothing() -> None:
     assert draft.count("[E1]") == 1 and draft.count("(E2)") == 1
 
 
-def test_an_abstract_says_which_citing_sentences_it_leaves_to_other_sections() -> None:
+def test_an_abstract_names_the_citing_sentences_that_it_leaves_to_other_sections() -> None:
     given = parse_experiment({"summary": "It agrees with Lee (2020).", "experimental_plan": "We follow Wu (1999)."})
     (told,) = left_to_other_sections("An abstract.", "abstract", given)
     assert '1 sentence of yours that cites a source is left to the other sections: "It agrees with Lee (2020)."' in told
@@ -153,7 +155,7 @@ def test_an_abstract_says_which_citing_sentences_it_leaves_to_other_sections() -
     assert left_to_other_sections("A text.", "discussion", given) == []
 
 
-def test_a_section_that_the_writer_left_empty_is_not_filled_with_the_users_citation() -> None:
+def test_an_empty_section_is_not_filled_with_the_users_citation() -> None:
     given = parse_experiment({"reasoning": "It agrees with Himmelstein et al. (2017)."})
     assert insert_user_statements("\n", "discussion", given) == ""
     assert "Himmelstein" in insert_user_statements("Degree explains it.", "discussion", given)

@@ -46,7 +46,7 @@ def claim(number: int, size: int) -> JudgedClaim:
 
 
 @pytest.mark.parametrize("remembered", [0, 1, 2])
-async def test_what_was_answered_but_not_remembered_is_asked_as_before(remembered: int) -> None:
+async def test_after_a_loss_the_remaining_claims_are_asked_in_the_same_batches(remembered: int) -> None:
     claims = [claim(number, size) for number, size in enumerate((10, 1_100, 10, 10, 1_100, 10))]
     first, memory = Judge(), Memory()
     await judge_claims(first, claims, memory, Progress())  # type: ignore[arg-type]

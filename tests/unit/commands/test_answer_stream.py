@@ -34,7 +34,7 @@ def token(text: str) -> Event:
     return {"source": "citeloom", "kind": "token", "text": text}
 
 
-def test_steps_stand_below_the_draft_and_orders_to_the_terminal_are_shown_escaped() -> None:
+def test_steps_are_shown_below_the_draft_and_control_characters_are_escaped() -> None:
     out = io.StringIO()
 
     class Steps(RunProgress):

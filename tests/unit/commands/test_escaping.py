@@ -37,9 +37,7 @@ def test_a_name_is_shown_escaped_on_one_line(name: str, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_json_on_a_terminal_holds_nothing_that_it_obeys_and_all_that_was_said(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_on_a_terminal_is_escaped_without_losing_text(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     given, _ = ATTACKS[name]
 
     result_json({"title": given})
@@ -57,7 +55,7 @@ def test_running_text_keeps_its_lines_and_letters(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == f"{text}\n"
 
 
-def test_a_title_of_a_table_and_its_cells_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_titles_and_cells_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     table("1 \x1b[2Jpaper\nError", [{"key": "smith\u202e2020"}], {"key": "key"})
 
     out = capsys.readouterr().out

@@ -13,7 +13,7 @@ EXP, OTHER = Path("exp.json"), Path("other.json")
 
 
 @pytest.mark.parametrize("given", [(EXP, None), (None, EXP), (EXP, EXP)])
-def test_it_is_given_by_position_or_by_name(given: tuple[Path | None, Path | None]) -> None:
+def test_the_experiment_is_given_by_position_or_by_option(given: tuple[Path | None, Path | None]) -> None:
     assert experiment_file("discussion", *given) == EXP
 
 
@@ -22,7 +22,7 @@ def test_two_experiments_are_refused() -> None:
         experiment_file("discussion", EXP, OTHER)
 
 
-def test_a_command_without_one_says_how_to_give_it() -> None:
+def test_a_command_without_an_experiment_says_how_to_give_it() -> None:
     with pytest.raises(InputError) as error:
         experiment_file("paper", None, None)
     assert error.value.help is not None and "paper exp.json" in error.value.help

@@ -13,7 +13,7 @@ class StoreError(Exception):
     """As the libraries under us raise them."""
 
 
-def test_a_full_disk_is_found_behind_the_errors_that_came_of_it() -> None:
+def test_a_full_disk_is_recognised_behind_later_errors() -> None:
     try:
         try:
             raise OSError(errno.ENOSPC, "No space left on device", "journal.sqlite")
@@ -25,6 +25,6 @@ def test_a_full_disk_is_found_behind_the_errors_that_came_of_it() -> None:
     assert disk_full(ExceptionGroup("two failed", [ValueError("no"), StoreError("database or disk is full")]), [])
 
 
-def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
+def test_other_errors_are_not_mistaken_for_a_full_disk(tmp_path: Path) -> None:
     assert disk_full(InputError("exp.json: field results: expected text."), [tmp_path / "not" / "there"]) is None
     assert disk_full(OSError(errno.EACCES, "Permission denied", "out"), [tmp_path]) is None

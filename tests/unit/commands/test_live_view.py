@@ -11,7 +11,7 @@ from citeloom.graph.run_events import progress
 from citeloom.models.journal.records import Usage
 
 
-def test_the_view_tells_stage_searches_evidence_calls_tokens_and_cost() -> None:
+def test_the_view_shows_stage_searches_evidence_calls_tokens_and_cost() -> None:
     used = Usage()
     out = Console(file=io.StringIO(), width=140)
     live = LiveProgress(lambda: used, out)
@@ -25,12 +25,12 @@ def test_the_view_tells_stage_searches_evidence_calls_tokens_and_cost() -> None:
     assert "searches: 1 · findings: 5 · 12 calls + 3 reused · 42,000 tokens · cost 0.2500" in drawn
 
 
-def test_lines_of_a_run_without_a_model_say_nothing_of_calls() -> None:
+def test_a_run_without_a_model_mentions_no_calls() -> None:
     assert describe_spending(Usage()) == []
     assert describe_spending(Usage(2, 0, 10, 5)) == ["2 calls", "15 tokens"]
 
 
-def test_the_view_of_a_paper_names_the_current_section() -> None:
+def test_the_live_view_of_a_paper_names_the_current_section() -> None:
     view = LiveProgress(Usage, Console(file=io.StringIO(), width=140))
     view.draw(progress("queries", "2 default queries for the results", total=2, section="results (2 of 6)"))
     view.draw(progress("searched", "5 passages for: x", done=1, total=2, passages=5))
@@ -38,7 +38,7 @@ def test_the_view_of_a_paper_names_the_current_section() -> None:
     assert view.stage == "results (2 of 6), searched [1/2]"
 
 
-def test_a_view_that_comes_back_leaves_what_was_printed_meanwhile() -> None:
+def test_redrawing_the_view_keeps_text_printed_meanwhile() -> None:
     file = io.StringIO()
     view = LiveProgress(Usage, Console(file=file, force_terminal=True, width=140))
     view.draw(progress("writing", "the answer"))

@@ -20,12 +20,14 @@ from citeloom.documents.types import Paper
         ((), (), "“Why most findings are false”"),
     ],
 )
-def test_in_text_name(authors: tuple[str, ...], families: tuple[str, ...], wanted: str) -> None:
+def test_a_paper_is_named_in_text_by_its_authors(
+    authors: tuple[str, ...], families: tuple[str, ...], wanted: str
+) -> None:
     paper = Paper("key", "Why most findings are false: an essay", authors=authors, family_names=families)
     assert in_text_name(paper) == wanted
 
 
-def test_a_paper_without_anything_is_called_by_its_key() -> None:
+def test_a_paper_without_metadata_is_named_by_its_key() -> None:
     assert in_text_name(Paper("key2020", "")) == "“key2020”"
 
 
@@ -39,5 +41,5 @@ def test_a_paper_without_anything_is_called_by_its_key() -> None:
         ("Van Morrison", "Morrison"),
     ],
 )
-def test_family_name(author: str, wanted: str) -> None:
+def test_family_names_are_extracted(author: str, wanted: str) -> None:
     assert family_name(author) == wanted

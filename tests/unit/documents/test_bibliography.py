@@ -54,7 +54,7 @@ def test_an_entry_is_kept_as_written_when_it_can_stand_alone(bibliography: Bibli
     assert again.papers["Mueller_2020:a"].title == bibliography.papers["Mueller_2020:a"].title
 
 
-def test_what_cannot_be_taken_is_named(bibliography: Bibliography) -> None:
+def test_unusable_entries_are_reported(bibliography: Bibliography) -> None:
     reasons = [refusal.reason for refusal in bibliography.refused]
     assert {refusal.path for refusal in bibliography.refused} == {"library.bib"}
     assert reasons[0] == "line 13: duplicate key Mueller_2020:a (first on line 4); the first entry is kept"
@@ -78,7 +78,7 @@ def test_what_cannot_be_taken_is_named(bibliography: Bibliography) -> None:
         ("x.md", "", "Plain", None),
     ],
 )
-def test_a_file_finds_its_entry(
+def test_a_file_is_matched_to_its_entry(
     bibliography: Bibliography, name: str, doi: str, title: str, wanted: str | None
 ) -> None:
     found = bibliography.match(Path(name), doi=doi, title=title)
@@ -104,7 +104,7 @@ def test_a_latin_1_bib_is_read_with_a_notice(tmp_path: Path) -> None:
     ("name", "key"),
     [("My notes (v2).md", "My-notes-v2"), ("a{b}%c,d.md", "a-b-c-d"), ("Füße.md", "Fue"), ("论文.md", None)],
 )
-def test_made_keys_are_safe(name: str, key: str | None) -> None:
+def test_generated_keys_are_safe(name: str, key: str | None) -> None:
     made = key_from_path(Path(name))
     assert made == key if key else made.startswith("paper-")
 
@@ -121,18 +121,18 @@ BROKEN = """@article{ada2020, title={Looms that count}, year={2020},
     ("name", "text"),
     [("ada2020.md", ""), ("scan7.pdf", ""), ("x.md", "---\ndoi: 10.1234/five\n---\n"), ("y.md", "# Looms that count")],
 )
-def test_a_paper_whose_entry_is_broken_is_not_said_to_have_none(name: str, text: str) -> None:
+def test_a_paper_whose_entry_is_broken_is_not_reported_as_without_an_entry(name: str, text: str) -> None:
     found = parse_bibliography(BROKEN, source="library.bib")
     assert [("line 1" in item.reason, "brace" in item.reason) for item in found.refused][:1] == [(True, True)]
     assert describe(Path(name), parse_markdown(f"{text}\n\nProse."), found)[1] == []
     assert "no .bib entry" in describe(Path("other.md"), parse_markdown("Prose."), found)[1][0]
 
 
-def test_a_bib_that_is_another_kind_of_text_is_named() -> None:
+def test_a_bib_that_is_another_kind_of_text_is_reported() -> None:
     assert "library.bib" in parse_bibliography("TY  - JOUR\nER  -", source="library.bib").warnings[0]
 
 
-def test_a_made_entry_can_be_read_back(tmp_path: Path) -> None:
+def test_a_generated_entry_can_be_read_back(tmp_path: Path) -> None:
     text = (
         "---\ntitle: 'Profit & {loss} of 50% \\ x_1'\nauthor: Ada Lovelace and Band and Sons\ndate: 1843\n---\n\nProse."
     )
@@ -173,12 +173,12 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize(("key", "title", "year", "venue", "doi"), ENTRIES, ids=[entry[0] for entry in ENTRIES])
-def test_entries_as_users_have_them(key: str, title: str, year: int | None, venue: str, doi: str) -> None:
+def test_typical_entries_of_users_are_read(key: str, title: str, year: int | None, venue: str, doi: str) -> None:
     paper = parse_bibliography(LIBRARY, source="x.bib").papers[key]
     assert (paper.title, paper.year, paper.venue, paper.doi) == (title, year, venue, doi)
 
 
-def test_nothing_of_it_is_refused_and_each_entry_stands_alone() -> None:
+def test_every_entry_of_a_library_is_read_and_can_stand_alone() -> None:
     whole = parse_bibliography(LIBRARY, source="x.bib")
     assert (whole.refused, len(whole.papers)) == ((), 12)
     for paper in whole.papers.values():
@@ -193,7 +193,7 @@ def test_corporate_authors_stay_whole() -> None:
 
 
 @pytest.mark.parametrize(("name", "key"), [("My Paper.pdf", "zotero"), ("other_one.pdf", "betterbib")])
-def test_files_of_zotero_and_better_bibtex_find_their_entry(name: str, key: str) -> None:
+def test_files_listed_by_zotero_and_better_bibtex_are_matched_to_their_entry(name: str, key: str) -> None:
     found = parse_bibliography(LIBRARY, source="x.bib").match(Path(name))
     assert found is not None and found.key == key
 

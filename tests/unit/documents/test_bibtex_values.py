@@ -31,7 +31,7 @@ from citeloom.documents.bibliography import readable
         (r"\textless{}i\textgreater{}E. coli\textless/i\textgreater{} at p \textless 0.05", "E. coli at p <0.05"),
     ],
 )
-def test_a_value_is_shown_as_its_reader_would_write_it(source: str, shown: str) -> None:
+def test_a_latex_value_becomes_readable_text(source: str, shown: str) -> None:
     assert readable(source) == shown
 
 
@@ -42,7 +42,7 @@ PARTS = r"""{\"u} \"u \'e {\'E} \'{e} \'{\i} {\'\i} \c{c} {\v{s}} \H{o} \k{a} \r
 
 @settings(max_examples=600, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from([*PARTS, " "]), max_size=8).map("".join))
-def test_any_value_reads_as_the_decoder_has_it(source: str) -> None:
+def test_any_value_is_read_as_by_pylatexenc(source: str) -> None:
     decoder = LatexNodes2Text(math_mode="verbatim", keep_comments=True)
     escaped = re.sub(r"(?<!\\)([%&])", r"\\\1", source)
     try:

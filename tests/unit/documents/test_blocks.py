@@ -43,15 +43,15 @@ def paragraph(text: str) -> FieldBlock:
         ("A\r\n\r\n- B\r\n- C", (paragraph("A"), kept("- B\n- C"))),
     ],
 )
-def test_each_kind_of_block_is_kept_as_what_it_is(text: str, expected: tuple[FieldBlock, ...]) -> None:
+def test_each_kind_of_block_keeps_its_kind(text: str, expected: tuple[FieldBlock, ...]) -> None:
     assert field_blocks(text) == expected
 
 
-def test_headings_of_a_paper_stand_below_those_of_its_sections() -> None:
+def test_headings_inside_a_field_are_below_those_of_the_sections() -> None:
     assert [block.text for block in field_blocks("## A\n\n#### B", top=3)] == ["### A", "##### B"]
 
 
-def test_no_word_is_lost_of_anything() -> None:
+def test_no_word_of_any_block_is_lost() -> None:
     text = "# T\n\nx\n* * *\ny\n- a\n\n  more\n\n1) b\n\n[r]: http://x.y 'z'\n\n<div>\nq\n</div>\n\n    code"
     words = set(" ".join(block.text for block in field_blocks(text)).split())
     assert set(text.replace("# T", "T").split()) <= words

@@ -39,7 +39,7 @@ def placed(row: dict[str, str]) -> SectionClass:
 @pytest.mark.parametrize(
     "row", labelled("headings.tsv"), ids=lambda row: f"{row['ancestors'][-30:]}>{row['title'][:40]}"
 )
-def test_heading_is_placed_as_labelled(row: dict[str, str]) -> None:
+def test_a_heading_is_classified_as_labelled(row: dict[str, str]) -> None:
     placement = placed(row)
     if row["title"].split(" {")[0] in BEYOND_WORDS:
         assert placement == SectionClass(Category.OTHER)
@@ -48,13 +48,13 @@ def test_heading_is_placed_as_labelled(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("row", labelled("headings_other_languages.tsv"), ids=lambda row: row["title"])
-def test_heading_in_another_language_is_placed_as_labelled(row: dict[str, str]) -> None:
+def test_a_heading_in_another_language_is_classified_as_labelled(row: dict[str, str]) -> None:
     placement = placed(row)
     assert (placement.category.name, placement.searchable) == (row["category"], row["searchable"] == "yes")
 
 
 @pytest.mark.parametrize("title", ["Resume the run", "Methoden Inc.", "Et al.", "E. coli", "Literatur und Leben", "と"])
-def test_a_word_of_another_language_is_no_part_of_a_paper(title: str) -> None:
+def test_a_word_in_another_language_is_not_a_standard_section(title: str) -> None:
     assert classify_section(title, 2) in {SectionClass(Category.OTHER), SectionClass(Category.OTHER, searchable=True)}
 
 
@@ -68,12 +68,12 @@ def test_a_word_of_another_language_is_no_part_of_a_paper(title: str) -> None:
         "Decision letter",
     ],
 )
-def test_letters_are_known(title: str) -> None:
+def test_letters_to_reviewers_are_recognised(title: str) -> None:
     assert is_reviewer_letter(title)
 
 
 @pytest.mark.parametrize("title", ["Reviewing methods", "Response to treatment", "Peer review in practice", "Letters"])
-def test_prose_about_reviewing_is_no_letter(title: str) -> None:
+def test_prose_about_reviewing_is_not_a_reviewer_letter(title: str) -> None:
     assert not is_reviewer_letter(title)
 
 
@@ -86,12 +86,12 @@ def test_prose_about_reviewing_is_no_letter(title: str) -> None:
         ("A. Conclusions", Category.CONCLUSION),
     ],
 )
-def test_numbering_does_not_hide_a_part(title: str, category: Category) -> None:
+def test_numbering_does_not_hide_a_standard_section(title: str, category: Category) -> None:
     assert classify_section(title, 1).category is category
 
 
 @pytest.mark.parametrize("title", ["Supplementary Tables", "Supplemental table S2", "Metagenome data set accessions"])
-def test_a_list_of_tables_is_searched_if_it_holds_one(title: str) -> None:
+def test_a_list_of_tables_is_searched_only_if_it_contains_a_table(title: str) -> None:
     assert not classify_section(title, 2).searchable
     assert classify_section(title, 2, has_table=True).searchable
 

@@ -62,12 +62,12 @@ def test_a_giant_table_is_cut_at_line_ends() -> None:
     assert [row for row in rows if not any(row in chunk.text for chunk in chunks)] == []
 
 
-def test_hidden_text_stands_in_no_chunk() -> None:
+def test_hidden_text_is_in_no_chunk() -> None:
     text = "# T\n\n## Methods\n\nSeen.\n\n<!-- unseen -->\n\nAlso seen.\n\n[unseen]: http://a.org\n\nAnd this.\n"
     assert [chunk.text for chunk in chunks_of(text)] == ["Seen.", "Also seen.", "And this."]
 
 
-def test_a_sentence_without_end_is_cut_between_words() -> None:
+def test_an_endless_sentence_is_cut_between_words() -> None:
     chunks = chunks_of("# T\n\n## Methods\n\n" + "word " * 500 + "\n\n" + "x" * 3000)
     assert all(chunk.tokens <= 50 for chunk in chunks)
     assert sum(chunk.text.count("word") for chunk in chunks) >= 500
@@ -153,7 +153,7 @@ def test_no_character_of_prose_is_lost(text: str, target: int, overlap: int) -> 
                     assert not any(map(str.isalnum, left_out)), left_out
 
 
-def test_a_sentence_longer_than_a_chunk_is_read_whole() -> None:
+def test_a_sentence_longer_than_a_chunk_is_read_completely() -> None:
     groups = "; ".join(
         f"group {number} with {number}.5% sensitivity and {number}.2% specificity" for number in range(12)
     )
@@ -166,6 +166,6 @@ def test_a_sentence_longer_than_a_chunk_is_read_whole() -> None:
         assert sentence.chunk.text[sentence.start : sentence.end] == sentence.text
 
 
-def test_chunks_of_whole_sentences_cut_none() -> None:
+def test_chunks_made_of_whole_sentences_cut_no_sentence() -> None:
     chunks = chunks_of(f"# Results\n\n{prose(60)}", target=40, overlap=10)
     assert len(chunks) > 2 and not any(itertools.starmap(cuts_sentence, itertools.pairwise(chunks)))

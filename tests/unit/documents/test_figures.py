@@ -35,7 +35,7 @@ def test_an_image_with_a_caption_is_a_figure() -> None:
     "image",
     ["![](loom.png)", '<img src="loom.png" />', '<figure>\n<img src="loom.png" />\n</figure>', "![loom](loom.png)"],
 )
-def test_a_numbered_caption_below_an_image_is_its_own(image: str) -> None:
+def test_a_numbered_caption_below_an_image_belongs_to_it(image: str) -> None:
     (found,) = found_in(f"{image}\n\n**Figure 2.** A loom in use.")
     assert (found.figure.label, found.figure.caption, found.address) == (
         "Figure 2",
@@ -44,14 +44,14 @@ def test_a_numbered_caption_below_an_image_is_its_own(image: str) -> None:
     )
 
 
-def test_a_figure_of_html_has_its_caption_inside() -> None:
+def test_a_figure_in_html_has_its_caption_inside() -> None:
     (found,) = found_in(
         '<figure>\n<img src="a b.png" alt="x" />\n<figcaption>Fig. 3: A <em>loom</em>.</figcaption>\n</figure>'
     )
     assert (found.figure.label, found.figure.caption, found.address) == ("Fig. 3", "Fig. 3: A loom.", "a b.png")
 
 
-def test_an_embedded_image_is_its_own_address() -> None:
+def test_an_embedded_image_is_addressed_by_its_data() -> None:
     address = "data:image/png;base64,iVBORw0KGgo="
     (found,) = found_in(f"![Threads of a wooden loom.]({address})")
     assert found.address == address
@@ -59,7 +59,7 @@ def test_an_embedded_image_is_its_own_address() -> None:
 
 @pytest.mark.parametrize("caption", ["Table 4: Speeds of looms.", "Table: Speeds of looms.", ": Speeds of looms."])
 @pytest.mark.parametrize("below", [False, True])
-def test_a_table_has_its_caption_and_its_rows(caption: str, below: bool) -> None:
+def test_a_table_has_its_caption_and_rows(caption: str, below: bool) -> None:
     (found,) = found_in(f"{TABLE}\n{caption}" if below else f"{caption}\n\n{TABLE}")
     figure = found.figure
     assert figure.kind == "table"
@@ -68,7 +68,7 @@ def test_a_table_has_its_caption_and_its_rows(caption: str, below: bool) -> None
     assert figure.span[1] - figure.span[0] >= len(TABLE) + len(caption)
 
 
-def test_between_two_tables_a_caption_belongs_where_the_paper_puts_captions() -> None:
+def test_a_caption_between_two_tables_belongs_where_the_paper_puts_captions() -> None:
     captions = [f"Table {number}: Speeds of looms {number}." for number in (1, 2, 3)]
     above = found_in("\n\n".join(f"{caption}\n\n{TABLE}" for caption in captions))
     below = found_in("\n\n".join(f"{TABLE}\n\n{caption}" for caption in captions))
@@ -94,11 +94,11 @@ def test_a_caption_alone_is_a_figure_without_an_image() -> None:
         "![Loom icon](icon.png) is drawn inside of a sentence about looms and their use.",
     ],
 )
-def test_what_is_no_figure(no_figure: str) -> None:
+def test_decorative_images_and_mentions_are_not_figures(no_figure: str) -> None:
     assert found_in(no_figure) == []
 
 
-def test_a_table_of_numbers_in_a_drawing_of_a_pdf_is_not_a_table() -> None:
+def test_a_table_of_numbers_inside_a_drawing_is_not_a_table() -> None:
     axis = "| 0 | 100 | 200 |\n|---|---|---|\n|  | Index |  |\n|  | = | 88% |\n"
     full = "| author | sum |\n|---|---|\n| Ada | 3 |\n| Bea | 4 |\n"
     assert found_in(axis, pages=(0,)) == []
@@ -107,7 +107,7 @@ def test_a_table_of_numbers_in_a_drawing_of_a_pdf_is_not_a_table() -> None:
     assert [each.figure.kind for each in found_in(full, pages=(0,))] == ["table"]
 
 
-def test_a_table_that_goes_on_over_a_page_break_is_one() -> None:
+def test_a_table_that_continues_over_a_page_break_is_one() -> None:
     paper = parse_markdown(f"# T\n\n## Results\n\nTable 1: Speeds.\n\n{TABLE}\n{TABLE}\nEnd.\n")
     second = paper.text.rindex("| Loom")
     (found,) = find_figures(replace(paper, page_starts=(0, second)))
@@ -134,7 +134,7 @@ CUT = "Figure 2: A loom at work. The threads that it"
         ("Looms weave.", CUT, "breaks | red", False),
     ],
 )
-def test_a_caption_cut_by_a_page_break_has_its_rest(before: str, caption: str, after: str, joined: bool) -> None:
+def test_a_caption_cut_by_a_page_break_is_completed(before: str, caption: str, after: str, joined: bool) -> None:
     text = f"# Looms\n\n{before}\n\n{caption}\n\n{after}\n\nMore of looms.\n"
     paper = replace(parse_markdown(text), page_starts=(0, text.index(after)))
     (found,) = find_figures(paper)

@@ -30,10 +30,10 @@ def test_an_identifier_is_read(text: str, doi: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "smith2020", "10.1371", "10.1371/", "https://example.org/10.1371/x", "10.1/a b", "x" * 10_000, "1706"]
 )
-def test_anything_else_is_none(text: str) -> None:
+def test_anything_else_is_not_an_identifier(text: str) -> None:
     assert parse_identifier(text) is None
 
 
-def test_an_arxiv_paper_is_shown_by_its_id() -> None:
+def test_an_arxiv_paper_is_shown_with_its_id() -> None:
     found = parse_identifier("10.48550/arXiv.1706.03762")
     assert found is not None and found.shown == "arXiv:1706.03762"

@@ -42,12 +42,12 @@ def test_raster_images_become_png_or_jpeg(kind: str) -> None:
     assert Image.open(io.BytesIO(image["content"])).size == (300, 200)
 
 
-def test_equal_pixels_become_equal_bytes_without_what_was_behind_them() -> None:
+def test_equal_pixels_become_equal_bytes_without_metadata() -> None:
     plain = written("PNG")
     assert stored(plain + b"<script>alert(1)</script>")["content"] == stored(plain)["content"]
 
 
-def test_a_large_image_becomes_smaller() -> None:
+def test_a_large_image_is_reduced() -> None:
     image = stored(written("PNG", (5000, 1000)))
     assert (image["width"], image["height"]) == (2000, 400)
 
@@ -73,6 +73,6 @@ def test_transparency_becomes_white() -> None:
         (written("PNG", (8, 300)), "8 x 300"),
     ],
 )
-def test_what_is_refused_says_why(data: bytes, named: str) -> None:
+def test_a_refused_image_gives_the_reason(data: bytes, named: str) -> None:
     with pytest.raises(FileRefusedError, match=named or None):
         stored(data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.edited_documents import linked_keys
+from citeloom.documents.edited_documents import links_to_keys
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from citeloom.documents.edited_documents import linked_keys
     ],
 )
 def test_the_words_beside_a_citation_stay(written: str, read: str) -> None:
-    assert linked_keys(written) == read
+    assert links_to_keys(written) == read

@@ -66,14 +66,14 @@ We wove.
 """
 
 
-def test_front_matter_is_text_whatever_yaml_makes_of_it() -> None:
+def test_front_matter_stays_text_whatever_yaml_would_make_of_it() -> None:
     given = "title: 1:59:59\nauthor: null\nyear: !!int 1843\ndoi: ~\njournal: {<<: {a: b}}\nabstract: no"
     front = parse_markdown(f"---\n{given}\n---\n\nX.").front_matter
     assert (front.title, front.authors, front.year, front.doi, front.venue) == ("1:59:59", (), 1843, "", "")
     assert (front.abstract, front.problem) == ("no", "")
 
 
-def test_a_note_on_correspondence_is_no_part_of_a_name() -> None:
+def test_a_note_on_correspondence_is_not_part_of_a_name() -> None:
     notes = (
         "Corresponding Author: Ada Lovelace <ada@example.org>",
         "\\*Ada Lovelace: <ada@example.org>",
@@ -84,7 +84,7 @@ def test_a_note_on_correspondence_is_no_part_of_a_name() -> None:
         assert parse_markdown(f"---\n{given}\n---\n\nX.").front_matter.authors == ("Ada Lovelace", "Charles Babbage")
 
 
-def test_sections_and_front_matter() -> None:
+def test_sections_and_front_matter_are_read() -> None:
     paper = parse_markdown(PAPER)
     assert paper.title == "Looms: a study"
     assert paper.front_matter.authors == ("Ada Lovelace", "Charles Babbage")
@@ -100,7 +100,7 @@ def test_sections_and_front_matter() -> None:
     assert paper.abstract() == "We weave."
 
 
-def test_blocks_are_exact_and_know_their_kind() -> None:
+def test_blocks_are_exact_and_have_a_kind() -> None:
     paper = parse_markdown(PAPER)
     found = [(block.kind, PAPER[block.start : block.end].splitlines()[0]) for block in paper.blocks]
     assert found == [
@@ -144,7 +144,7 @@ def test_broken_front_matter_is_reported() -> None:
     assert "not YAML" in parse_markdown("---\ntitle: [broken\n---\n\nX.").front_matter.problem
 
 
-def test_letters_take_all_that_follows() -> None:
+def test_a_reviewer_letter_includes_everything_after_it() -> None:
     text = (
         "# T\n\n## Results\n\nR.\n\n# Response to Reviewers\n\n## Reviewer #1\n\nGood.\n\n# Reviewer #2\n\nBad.\n\n"
         "# Methods\n\nStill a letter."
@@ -196,7 +196,7 @@ def test_any_text_gives_ordered_sections_and_blocks_inside_them(text: str) -> No
         ("paper2", "Introduction", "paper2"),
     ],
 )
-def test_a_file_name_is_no_title_where_a_heading_is_one(given: str, heading: str, title: str) -> None:
+def test_a_file_name_is_not_used_as_title_if_there_is_a_heading(given: str, heading: str, title: str) -> None:
     assert parse_markdown(f"---\ntitle: {given}\n---\n\n# {heading}\n\nText of it.\n").title == title
 
 
@@ -218,7 +218,7 @@ def outline(text: str) -> list[tuple[str, int, Category]]:
     return [(section.title, section.level, section.category) for section in parse_markdown(text).sections]
 
 
-def test_a_paper_without_marked_headings_has_those_that_one_sees() -> None:
+def test_a_paper_without_marked_headings_gets_the_visible_ones() -> None:
     lines = ["**Looms and Engines**", "**Abstract**", "**1. Introduction**", "RESULTS", "2.1 Cards", "References"]
     text = "".join(f"{line}\n\n{PROSE}" for line in lines)
     assert outline(text) == [
@@ -241,7 +241,7 @@ def test_marked_headings_and_a_single_bold_line_leave_text_as_it_is() -> None:
     assert len(outline(f"**One**\n\n{PROSE}**Two**\n\n{PROSE}**Three**\n\n{PROSE}")) == 1
 
 
-def test_an_abstract_without_a_heading_behind_it_ends() -> None:
+def test_an_abstract_without_a_heading_after_it_ends() -> None:
     paragraphs = [f"Paragraph {number} " + "of many words " * 60 for number in range(9)]
     assert parse_markdown("# Looms\n\n## Abstract\n\n" + "\n\n".join(paragraphs)).abstract() == "\n\n".join(
         paragraph.strip() for paragraph in paragraphs[:4]

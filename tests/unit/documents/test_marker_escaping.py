@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from citeloom.citations.markers import marker_ids, normalise_markers
-from citeloom.documents.marker_escaping import as_text, as_written, without_stand_ins
+from citeloom.documents.marker_escaping import escape_markers, strip_placeholders, unescape
 
 WRITTEN = (
     "[E1]", "estradiol (E2)", "[[E1]]", "[e3, E5]", "\u3010E3\u3011", "(E3)", "^[E1]^", "&#91;E1&#93;", "\\[E1\\]",
@@ -16,17 +16,17 @@ WRITTEN = (
 
 
 @pytest.mark.parametrize("words", WRITTEN)
-def test_what_reads_like_a_marker_is_none(words: str) -> None:
-    kept = as_text(f"Before it {words} after it.")
+def test_text_that_looks_like_a_marker_is_escaped(words: str) -> None:
+    kept = escape_markers(f"Before it {words} after it.")
     assert marker_ids(normalise_markers(kept)) == ()
-    assert as_written(kept) == f"Before it {words} after it."
+    assert unescape(kept) == f"Before it {words} after it."
     assert len(kept) == len(f"Before it {words} after it.")
 
 
 @pytest.mark.parametrize("words", ["[0, 1]", "f(x)", "[@lee2020]", "(Lee, 2020)", "AT&T", "[12]", "stage2 (T3)"])
 def test_other_words_are_left_alone(words: str) -> None:
-    assert as_text(words) == words
+    assert escape_markers(words) == words
 
 
-def test_a_stranger_has_no_stand_ins() -> None:
-    assert without_stand_ins(as_text("so [E1] it is")) == "so E1 it is"
+def test_stand_in_characters_typed_by_others_are_removed() -> None:
+    assert strip_placeholders(escape_markers("so [E1] it is")) == "so E1 it is"

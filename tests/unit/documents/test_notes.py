@@ -19,7 +19,7 @@ def count(text: str) -> int:
 
 @settings(max_examples=150, deadline=None)
 @given(TEXTS, st.integers(3, 60))
-def test_passages_are_in_order_and_leave_out_nothing_but_space(text: str, target: int) -> None:
+def test_passages_are_in_order_and_leave_out_only_white_space(text: str, target: int) -> None:
     note = make_note(text, count, target=target)
     ends = [0, *(place for span in note.spans for place in span), len(text)]
     assert ends == sorted(ends) and note.passages
@@ -29,13 +29,13 @@ def test_passages_are_in_order_and_leave_out_nothing_but_space(text: str, target
 
 @settings(max_examples=150, deadline=None)
 @given(TEXTS, st.integers(3, 60))
-def test_a_passage_is_longer_than_asked_only_when_it_is_short(text: str, target: int) -> None:
+def test_a_passage_exceeds_its_size_only_if_it_would_be_short(text: str, target: int) -> None:
     assert all(
         count(passage) <= target or len(passage) <= 200 for passage in make_note(text, count, target=target).passages
     )
 
 
-def test_paragraphs_stay_together_where_they_fit() -> None:
+def test_paragraphs_stay_together_if_they_fit() -> None:
     assert make_note("One.\n\nTwo.\n\nThree three three.", count, target=3).passages == (
         "One.\n\nTwo.",
         "Three three three.",
@@ -47,5 +47,5 @@ def test_paragraphs_stay_together_where_they_fit() -> None:
     ("name", "stem"),
     [("a.notes.md", "a"), ("a.NOTES.Md", "a"), ("a.b.notes.md", "a.b"), ("notes.md", None), ("a.note.md", None)],
 )
-def test_what_a_note_is_named_after(name: str, stem: str | None) -> None:
+def test_a_note_belongs_to_the_paper_in_its_file_name(name: str, stem: str | None) -> None:
     assert note_stem(Path(name)) == stem

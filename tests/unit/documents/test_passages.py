@@ -68,7 +68,7 @@ def _check(text: str, units: list[ReadableUnit]) -> None:
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join))
 @settings(max_examples=300, deadline=None)
-def test_units_stand_in_order_without_overlap_whatever_markup_is_cut_in_half(text: str) -> None:
+def test_units_are_in_order_without_overlap_whatever_markup_is_cut(text: str) -> None:
     _check(text, readable_units(text))
 
 
@@ -96,7 +96,7 @@ def _operations(text: str) -> int:
 
 
 @pytest.mark.parametrize("piece", FRAGMENTS)
-def test_the_work_grows_with_the_text_and_not_with_its_square(piece: str) -> None:
+def test_the_work_grows_linearly_with_the_text(piece: str) -> None:
     small, large = (_operations(piece * (size // len(piece))) for size in (2_000, 16_000))
     assert large <= 8 * small + 20 * 8 + 16_000
 
@@ -105,7 +105,7 @@ def shown(text: str) -> list[str]:
     return [unit.text for unit in readable_units(text)]
 
 
-def test_a_table_that_a_pdf_gave_without_its_bars_is_one_unit_under_its_caption() -> None:
+def test_a_pdf_table_without_bars_is_one_unit_under_its_caption() -> None:
     text = (
         "Table 1: Four metagenomes.\n\ngenomes data set size identified\n\nzymo mock 405,839 19 47.1%\n\n"
         "podar 5,800 74 54.8%\n\n| gut real | 96,423 | 99 | 36.0% |\n|---|---|---|---|\n\nIn Table 1 we show."
@@ -115,19 +115,19 @@ def test_a_table_that_a_pdf_gave_without_its_bars_is_one_unit_under_its_caption(
     assert text[units[0].start : units[0].end].startswith("Table 1:") and "36.0%" in units[0].text
 
 
-def test_words_along_the_axes_of_a_figure_are_no_table() -> None:
+def test_words_along_the_axes_of_a_figure_are_not_a_table() -> None:
     text = "ASQA ELI5 80 60 70\n\nDPR 30 GTR 0 5 20\n\n60 40 50 5\n\nFigure 4: Recall on ASQA.\n\nRecall grows."
     assert [unit.kind for unit in readable_units(text) if unit.kind == "table"] == []
 
 
-def test_a_long_table_keeps_its_head_and_says_how_many_rows_are_left_out() -> None:
+def test_a_long_table_keeps_its_header_and_says_how_many_rows_are_left_out() -> None:
     rows = "".join(f"| gene {number} | {number * 3} | a word on it |\n" for number in range(200))
     (unit,) = readable_units(f"| Gene | Count | Note |\n|---|---|---|\n{rows}\nTable: Genes of the set.")
     assert unit.text.startswith("Gene | Count | Note / gene 0 | 0 |") and unit.text.endswith("Genes of the set.")
     assert "more rows left out" in unit.text and "gene 199 | 597" in unit.text and len(unit.text) < 2_600
 
 
-def test_a_caption_cut_off_at_either_end_is_shown_without_its_link() -> None:
+def test_a_caption_cut_at_either_end_is_shown_without_its_link() -> None:
     assert shown("bars are errors. More words stand here.](images/a.png){#fig:1}\n\nNext.") == [
         "bars are errors.",
         "More words stand here.",
@@ -148,21 +148,21 @@ def test_a_caption_cut_off_at_either_end_is_shown_without_its_link() -> None:
         ("Summarized in @tbl:tasks and Figure {@fig:m}B.", "Summarized in table and Figure B."),
     ],
 )
-def test_marks_within_a_sentence_are_not_shown(typed: str, clean: str) -> None:
+def test_markup_within_a_sentence_is_not_shown(typed: str, clean: str) -> None:
     (unit,) = readable_units(typed)
     assert unit.text == clean
     assert typed[unit.start : unit.end] == typed
 
 
-def test_a_caption_of_marks_alone_is_read_as_nothing() -> None:
+def test_a_caption_that_is_only_markup_counts_as_empty() -> None:
     assert readable_units("Figure 2. > > >") == ()
 
 
-def test_comments_are_not_shown_but_what_is_open_or_very_long_is_none() -> None:
+def test_comments_are_hidden_unless_unclosed_or_very_long() -> None:
     assert plain_text("Cells <!-- how - many? --> grew<!----> <!-- and died.") == "Cells grew <!-- and died."
     assert "many" in plain_text(f"Cells <!-- {'many ' * 500}--> grew.")
 
 
-def test_a_registration_is_read_though_it_looks_like_a_heading() -> None:
+def test_a_trial_registration_is_read_though_it_looks_like_a_heading() -> None:
     text = "It worked.\n\n**Trial registration:** NCT00624286\n\n**Discussion:** All"
     assert [unit.text for unit in readable_units(text)] == ["It worked.", "Trial registration: NCT00624286"]

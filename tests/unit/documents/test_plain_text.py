@@ -30,12 +30,12 @@ from citeloom.documents.plain_text import format_quote, omit_pointers
         ("A line\nbroken in two.", "A line\nbroken in two", "A line broken in two"),
     ],
 )
-def test_an_ellipsis_stands_for_what_is_left_out(text: str, quote: str | None, shown: str) -> None:
+def test_an_ellipsis_marks_omitted_text(text: str, quote: str | None, shown: str) -> None:
     quote = quote or text.rstrip(".")
     start = text.index(quote)
     assert format_quote(text, start, start + len(quote)) == shown
 
 
 @pytest.mark.parametrize("words", ["Ranks (p < 0.05) were high", "f(x, y) = x", "Ranks (and so on, A) were high", ""])
-def test_brackets_that_point_nowhere_stay(words: str) -> None:
+def test_brackets_without_a_target_stay(words: str) -> None:
     assert omit_pointers(words) == words

@@ -21,7 +21,7 @@ RETRACTION = Notice("retraction", "Crossref", "10.5555/n", "2020-06-04")
         ((Notice("correction", "x"),), "corrected"),
     ],
 )
-def test_the_gravest_notice_is_the_label(notices: tuple[Notice, ...], label: str) -> None:
+def test_the_most_serious_notice_becomes_the_label(notices: tuple[Notice, ...], label: str) -> None:
     assert PublicationStatus(notices).label == label
 
 
@@ -56,5 +56,5 @@ def test_several_notices_are_listed_by_date() -> None:
         ("", None),
     ],
 )
-def test_the_sources_names_of_notices(name: str, kind: str | None) -> None:
+def test_the_kind_of_a_notice_is_read_from_each_source(name: str, kind: str | None) -> None:
     assert notice_kind(name) == kind

@@ -13,7 +13,7 @@ ROWS = "| Drug | 112 | 4% |\n| None | 108 | 9% |"
 @pytest.mark.parametrize(
     ("text", "inside"), [(ROWS, True), (HEAD + ROWS, False), (f"Words.\n\n{ROWS}", False), ("", False)]
 )
-def test_a_passage_that_begins_inside_a_table_is_known(text: str, inside: bool) -> None:
+def test_a_passage_that_starts_inside_a_table_is_recognised(text: str, inside: bool) -> None:
     assert continues_table(text) is inside
 
 
@@ -25,7 +25,7 @@ def test_a_passage_that_begins_inside_a_table_is_known(text: str, inside: bool) 
         (ROWS, None),
     ],
 )
-def test_the_column_names_of_a_table_that_goes_on(text: str, row: str | None) -> None:
+def test_a_continued_table_gets_its_column_names(text: str, row: str | None) -> None:
     head = open_table_head("p:00001", text)
     assert (head and head.row) == row
     assert head is None or text[head.start : head.end] == HEAD.splitlines()[0]

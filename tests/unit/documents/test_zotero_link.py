@@ -41,12 +41,12 @@ def test_nothing_else_is_a_link(address: str) -> None:
         assert zotero_links(f"@article{{a,\n  zotero = {{{address}}},\n}}") == NONE
 
 
-def test_a_link_inside_another_field_is_none() -> None:
+def test_a_link_inside_another_field_is_ignored() -> None:
     assert zotero_links("@article{a,\n  note = {zotero = {zotero://select/library/items/ABCD2345}},\n}") == NONE
     assert not is_zotero_address(None) and not is_zotero_address(3)
 
 
-def test_a_pdf_of_another_library_is_left_out() -> None:
+def test_a_pdf_in_another_library_is_ignored() -> None:
     entry = (
         "@article{a,\n  zotero = {zotero://select/library/items/ABCD2345},\n"
         "  zoteropdf = {zotero://open-pdf/groups/7/items/PDFS2345},\n}"

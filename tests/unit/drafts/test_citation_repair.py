@@ -45,7 +45,7 @@ SOURCES = [
         ("## What helps\n\nWhat helps? It helps [E1].", "## What helps\n\nWhat helps? It helps [E1]."),
     ],
 )
-def test_the_first_sentence_of_a_paragraph_gets_what_the_others_cite(text: str, completed: str) -> None:
+def test_the_first_sentence_of_a_paragraph_gets_the_citations_of_the_others(text: str, completed: str) -> None:
     assert complete_citations(text, SOURCES, NONE, answer=True) == completed
     assert complete_citations(completed, SOURCES, NONE, answer=True) == completed
     assert complete_citations(text, SOURCES, NONE, answer=False) == text, "a section has statements of its own"
@@ -60,7 +60,9 @@ def test_the_first_sentence_of_a_paragraph_gets_what_the_others_cite(text: str, 
         ("Hypnosis gave 44.1% a year [E1].", "Hypnosis gave 44.1% a year [E1]."),
     ],
 )
-def test_a_number_of_another_passage_of_a_cited_paper_gets_its_marker(text: str, completed: str, answer: bool) -> None:
+def test_a_number_from_another_passage_of_a_cited_paper_gets_its_marker(
+    text: str, completed: str, answer: bool
+) -> None:
     assert complete_citations(text, SOURCES, NONE, answer=answer) == completed
 
 
@@ -75,7 +77,7 @@ def test_a_number_of_another_passage_of_a_cited_paper_gets_its_marker(text: str,
         ("It helped [E3]. Lindens grow. It was weak [E3].", "Lindens grow. It"),
     ],
 )
-def test_a_sentence_that_names_a_study_gets_the_marker_of_the_next_one_on_it(
+def test_a_sentence_naming_a_study_gets_the_marker_of_the_next_sentence_about_it(
     text: str, completed: str, answer: bool
 ) -> None:
     name = in_text_name(SOURCES[0].paper)

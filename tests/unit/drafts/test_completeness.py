@@ -24,12 +24,12 @@ def test_passages_are_counted_over_all_searches() -> None:
 
 
 @pytest.mark.parametrize(("screened", "line"), [(57, "57 screened by their cards, 14 read"), (0, "14 read")])
-def test_the_papers_of_an_answer_are_counted(screened: int, line: str) -> None:
+def test_papers_of_an_answer_are_counted(screened: int, line: str) -> None:
     found = {**measure_coverage([COUNTED], "", [], {}), "papers": {"screened": screened, "read": 14, "cited": 9}}
     assert coverage_line(found).startswith(f"Papers: {line}, 9 cited. Passages: 5 proposed")
 
 
-def test_sentences_whose_topic_was_compared_are_not_called_judged() -> None:
+def test_sentences_compared_only_by_topic_are_not_called_judged() -> None:
     sources = [make_source("E1"), make_source("E2", "lee2022ten")]
     on_topic, supported = Verdict("on-topic"), Verdict("supported")
     verdicts = {("It holds [E1].", "E1"): on_topic, ("It lasts [E2].", "E2"): supported}
@@ -39,7 +39,7 @@ def test_sentences_whose_topic_was_compared_are_not_called_judged() -> None:
     assert not coverage_warnings(found)
 
 
-def test_default_queries_of_a_section_are_no_searches() -> None:
+def test_default_queries_of_a_section_do_not_count_as_searches() -> None:
     planned = {"query": "partially_supported", "origin": "default", "evidence_ids": []}
     made = {"query": "seeds", "origin": "default", "evidence_ids": [], "proposed": 3, "shown": 3, "unreadable": 0}
     need = {"query": "ensembles", "origin": "need", "evidence_ids": ["E1"], "proposed": 1, "shown": 1, "unreadable": 0}

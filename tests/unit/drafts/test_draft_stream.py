@@ -104,7 +104,9 @@ LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=8)
     LENGTHS,
     st.sampled_from(STYLES),
 )
-def test_sentences_joined_are_the_whole(parts: list[tuple[str, str]], lengths: list[int], style: CitationStyle) -> None:
+def test_streamed_sentences_joined_equal_the_whole_text(
+    parts: list[tuple[str, str]], lengths: list[int], style: CitationStyle
+) -> None:
     text = "".join(f"{sentence}{between}" for sentence, between in parts)
     shown, cited = streamed(split(text, lengths), style)
     whole = render(text, SOURCES, style)
@@ -119,7 +121,7 @@ def test_sentences_joined_are_the_whole(parts: list[tuple[str, str]], lengths: l
 @example("(see p. 4, E1). It [E1]. [E2", [1])
 @example("[see al. E1]. Then", [1])
 @example("&#91;E1. Then &#93;", [2])
-def test_no_part_of_a_marker_is_shown(text: str, lengths: list[int]) -> None:
+def test_no_partial_marker_is_shown(text: str, lengths: list[int]) -> None:
     shown, _ = streamed(split(text, lengths))
     for place in range(1, len(shown)):
         assert not _PART_OF_MARKER.search("".join(shown[:place]))
@@ -145,7 +147,7 @@ def test_no_part_of_a_marker_is_shown(text: str, lengths: list[int]) -> None:
         pytest.param(["# On seeds\n\nThey"], ["# On seeds\n\n"], id="a heading"),
     ],
 )
-def test_a_sentence_is_shown_when_the_next_begins(pieces: list[str], shown: list[str]) -> None:
+def test_a_sentence_is_shown_when_the_next_one_starts(pieces: list[str], shown: list[str]) -> None:
     assert streamed(pieces)[0][: len(pieces)] == shown
 
 
@@ -177,6 +179,6 @@ def test_a_draft_that_differs_from_what_was_streamed_starts_over() -> None:
     ]
 
 
-def test_a_bracket_that_never_closes_costs_no_time() -> None:
+def test_an_unclosed_bracket_costs_no_time() -> None:
     shown, _ = streamed(["("] * 30_000)
     assert shown[-1] == "(" * 30_000 and not any(shown[:-1])

@@ -19,7 +19,7 @@ def search(**route: Any) -> QuestionSearch:
 SCREENED = {"cards": 57, "opened": ["looms", "mills", "gone"], "near": {"yarn": "a review"}}
 
 
-def test_an_inventory_says_what_was_screened_and_why_near_cases_are_left_out() -> None:
+def test_an_inventory_says_what_was_screened_and_why_near_misses_are_left_out() -> None:
     assert screening_lines(search(screened=SCREENED), PAPERS, ["looms"]).strip().splitlines() == [
         "Screened by their cards: 57 papers; 2 opened, 1 of them cited. Left out:",
         "",
@@ -28,7 +28,7 @@ def test_an_inventory_says_what_was_screened_and_why_near_cases_are_left_out() -
     ]
 
 
-def test_a_near_case_that_is_cited_after_all_was_opened_and_is_not_left_out() -> None:
+def test_a_cited_near_miss_is_not_listed_as_left_out() -> None:
     assert screening_lines(search(screened=SCREENED), PAPERS, ["looms", "yarn"]).strip().splitlines() == [
         "Screened by their cards: 57 papers; 3 opened, 2 of them cited. Left out:",
         "",
@@ -36,6 +36,6 @@ def test_a_near_case_that_is_cited_after_all_was_opened_and_is_not_left_out() ->
     ]
 
 
-def test_other_questions_say_nothing_of_screening() -> None:
+def test_other_questions_do_not_mention_screening() -> None:
     assert not screening_lines(search(screened=SCREENED, kind="survey"), PAPERS, [])
     assert not screening_lines(search(), PAPERS, []) and not screening_lines(None, PAPERS, [])

@@ -42,7 +42,7 @@ def edits(*answers: str | None, text: str = TEXT, own: str = "") -> Any:
     return make_edits(text, failing_sentences(attempt(text), SOURCES), answers, own)
 
 
-def test_only_what_fails_is_sent_with_its_neighbours_and_its_evidence() -> None:
+def test_only_failing_sentences_are_sent_with_neighbours_and_evidence() -> None:
     first, second = (item.shown for item in failing_sentences(attempt(), SOURCES))
     assert (first.text, second.text) == BAD
     assert (first.before, first.after) == ("Good one [E1].", "Good two [E1].")
@@ -56,7 +56,7 @@ def unnamed(text: str) -> Attempt:
     return {**plain, "findings": [{**item, "ids": []} for item in plain["findings"]]}
 
 
-def test_the_evidence_that_has_the_number_is_sent_although_the_sentence_does_not_cite_it() -> None:
+def test_evidence_that_contains_the_number_is_sent_even_if_it_is_not_cited() -> None:
     text = "It fell to 0.7 [E1]."
     finding = Finding("number-not-found", "The number 0.7 is that of E2.", (11, 14), ("E2",))
     (only,) = failing_sentences({**attempt(text), "findings": [finding.as_dict()]}, SOURCES)
@@ -71,7 +71,7 @@ LISTS = (
 
 
 @pytest.mark.parametrize("text", LISTS)
-def test_an_item_of_a_list_is_sent_with_the_sentence_that_introduces_it_and_its_sources(text: str) -> None:
+def test_a_list_item_is_sent_with_its_introductory_sentence_and_its_sources(text: str) -> None:
     first, last = (item.shown for item in failing_sentences(unnamed(normalise_markers(text)), SOURCES))
     assert [source.evidence.id for source in first.sources] == ["E2"]
     assert [source.evidence.id for source in last.sources] == ["E1", "E2"]
@@ -87,12 +87,12 @@ def test_an_item_of_a_list_is_sent_with_the_sentence_that_introduces_it_and_its_
         "They differ in three ways [E2].\n\n- Bad one is here [E1].",
     ],
 )
-def test_what_no_sentence_introduces_is_sent_with_its_own_sources(text: str) -> None:
+def test_an_item_without_an_introduction_is_sent_with_its_own_sources(text: str) -> None:
     (only,) = (item.shown for item in failing_sentences(unnamed(text), SOURCES))
     assert [source.evidence.id for source in only.sources] == ["E1"] and "three ways" not in only.before
 
 
-def test_replaced_and_removed_sentences_leave_all_others_as_they_were() -> None:
+def test_replacing_and_removing_sentences_changes_no_other() -> None:
     assert apply_edits(TEXT, edits("Better one [E1]", "")) == (
         "## On degree\n\nGood one [E1]. Better one [E1]. Good two [E1].\n\n- Good item [E1]."
     )
@@ -109,7 +109,7 @@ def test_replaced_and_removed_sentences_leave_all_others_as_they_were() -> None:
         "It is bad.\n\n## New heading\n\nx",
     ],
 )
-def test_what_would_change_a_neighbour_is_not_put_in(answer: str | None) -> None:
+def test_an_edit_that_would_change_a_neighbour_is_rejected(answer: str | None) -> None:
     put = edits(answer, None)
     text = apply_edits(TEXT, put)
     for good in ("Good one [E1].", "Good two [E1].", "- Good item [E1]."):
@@ -117,7 +117,7 @@ def test_what_would_change_a_neighbour_is_not_put_in(answer: str | None) -> None
     assert text.count("##") <= 1 + ("##" in (answer or "")) and "\n\n## New" not in text
 
 
-def test_a_claim_that_only_lost_its_marker_is_not_put_in() -> None:
+def test_an_edit_that_only_loses_its_marker_is_rejected() -> None:
     text = "Every wearer slept well [E2] Bad."
     assert edits("Every wearer slept well.", text=text) == []
     (edit,) = edits("Every wearer slept well.", text=text, own="Every wearer slept well in our experiment.")
@@ -131,7 +131,7 @@ def test_each_sentence_keeps_its_best_version() -> None:
     assert (kept, len(settled["findings"])) == (1, 1)
 
 
-def test_an_edit_that_makes_its_neighbour_worse_is_taken_back() -> None:
+def test_an_edit_that_makes_its_neighbour_worse_is_undone() -> None:
     def leaning(text: str) -> list[FindingRecord]:
         place = text.find("Good two")
         lost = [] if "Bad one" in text else [Finding("number-not-found", "x", (place, place + 4)).as_dict()]
@@ -141,7 +141,7 @@ def test_an_edit_that_makes_its_neighbour_worse_is_taken_back() -> None:
     assert "Bad one is here" in settled["draft"]["text"] and "Bad item" not in settled["draft"]["text"]
 
 
-def test_nothing_is_removed_until_no_text_is_left() -> None:
+def test_removals_stop_before_the_text_is_empty() -> None:
     def empty(text: str) -> list[FindingRecord]:
         return found(text) if "Bad" in text else [Finding("empty", "x").as_dict()]
 
@@ -149,12 +149,12 @@ def test_nothing_is_removed_until_no_text_is_left() -> None:
     assert keep_improvements(attempt(text, edits=edits("", "", text=text)), empty)[0]["draft"]["text"] == text
 
 
-def test_a_marker_goes_and_no_other_character() -> None:
+def test_removing_a_marker_removes_no_other_character() -> None:
     assert without_markers_of("It holds [E1][E2], and lasts [E2].", ["E2"]) == "It holds [E1], and lasts."
     assert without_markers_of("It holds  twice [E1].", []) == "It holds  twice [E1]."
 
 
-def test_what_the_judge_finds_is_placed_in_the_draft_that_it_did_not_see() -> None:
+def test_the_judges_findings_are_mapped_to_the_original_draft() -> None:
     draft = "It holds (Smith, 2020) [E1]. It lasts [E2]."
     judged = "It holds [citation needed][E1]. It lasts [E2]."
     there = judged.index("It lasts")
@@ -162,7 +162,7 @@ def test_what_the_judge_finds_is_placed_in_the_draft_that_it_did_not_see() -> No
     assert draft[record["start"] : record["end"]] == "It lasts [E2]."  # type: ignore[misc]
 
 
-def test_of_many_answers_only_those_that_change_another_sentence_are_left_out() -> None:
+def test_only_edits_that_change_another_sentence_are_left_out() -> None:
     text = "Bad one is here [E2]. Good one [E1]. Bad two is here [E2].\n\nBad three is here [E2]. Good two [E1]."
 
     kept = edits("Better one [E2].", '"An open quotation [E2].', "Better three [E2].", text=text)

@@ -31,7 +31,7 @@ def placed(source: Source, verdict: Verdict = VERDICT) -> Verdict:
     return relocate_verdicts({PAIR: verdict}, [source])[PAIR]
 
 
-def test_a_citation_gives_all_words_that_decide_and_the_first_as_before() -> None:
+def test_a_citation_lists_all_deciding_words_and_the_first_as_before() -> None:
     record = asdict(make_citation(SOURCE.evidence, PAIR[0], VERDICT, 1))
     assert tuple(record["decided_by"]) == (0, 39)
     assert [tuple(span.values()) for span in record["decided_by_spans"]] == [
@@ -41,27 +41,27 @@ def test_a_citation_gives_all_words_that_decide_and_the_first_as_before() -> Non
     ]
 
 
-def test_a_report_shows_all_words_of_the_passage() -> None:
+def test_a_report_shows_all_deciding_words_of_the_passage() -> None:
     record = asdict(make_citation(SOURCE.evidence, PAIR[0], VERDICT, 1))
     assert deciding_words(record, OWN.text) == f"{OWN.text[:39]} … {OWN.text[40:]}"
     assert deciding_words({**record, "decided_by_spans": []}, OWN.text) == ""
 
 
-def test_while_nothing_has_changed_all_spans_stay() -> None:
+def test_all_spans_stay_if_nothing_has_changed() -> None:
     assert placed(SOURCE) == VERDICT
 
 
-def test_spans_of_another_chunk_stay_where_the_first_has_changed() -> None:
+def test_if_the_first_chunk_changed_spans_in_others_stay() -> None:
     changed = replace(SOURCE, text=f"Now {OWN.text}")
     assert placed(changed) == replace(VERDICT, start=None, end=None, spans=(SECOND,))
 
 
-def test_spans_of_a_chunk_that_has_changed_go_where_the_first_stays() -> None:
+def test_spans_in_a_changed_chunk_are_dropped_and_the_first_stays() -> None:
     gone = replace(SOURCE, passage=SHOWN[:1])
     assert placed(gone) == replace(VERDICT, spans=(FIRST, THIRD))
 
 
-def test_spans_follow_a_chunk_that_has_another_id_since() -> None:
+def test_spans_follow_a_chunk_whose_id_changed() -> None:
     name = "himmelstein2017systematic:00007"
     moved = replace(
         SOURCE,
@@ -71,10 +71,10 @@ def test_spans_follow_a_chunk_that_has_another_id_since() -> None:
     assert placed(moved).spans == (replace(FIRST, chunk_id=name), replace(THIRD, chunk_id=name), SECOND)
 
 
-def test_words_of_the_next_chunk_are_not_taken_for_those_of_the_first_where_ids_have_shifted() -> None:
+def test_shifted_ids_do_not_move_spans_to_the_wrong_chunk() -> None:
     shifted = replace(SOURCE, evidence=replace(SOURCE.evidence, chunk_id=NEXT), passage=())
     assert placed(shifted).spans == (replace(FIRST, chunk_id=NEXT), replace(THIRD, chunk_id=NEXT))
 
 
-def test_what_the_library_no_longer_has_keeps_its_label_alone() -> None:
+def test_a_verdict_without_its_chunk_keeps_only_its_label() -> None:
     assert relocate_verdicts({PAIR: VERDICT}, [])[PAIR] == Verdict("supported")

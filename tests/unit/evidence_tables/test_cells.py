@@ -37,7 +37,7 @@ def test_a_printed_value_is_reported_with_its_words(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["49", "12.5", "0.3", "about 50"])
-def test_a_value_that_no_words_bear_out_is_refused(value: str) -> None:
+def test_a_value_without_supporting_words_is_refused(value: str) -> None:
     assert accepted(reading(value)) is None
 
 
@@ -55,9 +55,7 @@ def test_a_value_that_no_words_bear_out_is_refused(value: str) -> None:
         ("24", "12 / 0", None),
     ],
 )
-def test_arithmetic_counts_only_on_printed_numbers_and_only_if_it_is_right(
-    value: str, formula: str, status: str | None
-) -> None:
+def test_arithmetic_counts_only_if_correct_and_on_printed_numbers(value: str, formula: str, status: str | None) -> None:
     cell = accepted(reading(value, formula=formula))
     assert (cell.status if cell else None) == status
 
@@ -101,7 +99,7 @@ def test_units_are_converted_or_left_alone(value: str, unit: str, wanted: str, c
     assert convert_value(value, unit, wanted) == converted
 
 
-def test_brackets_and_written_signs_are_read() -> None:
+def test_brackets_and_spelled_out_signs_are_read() -> None:
     assert evaluate_formula("(1,200 − 200) ÷ 4 = 250") == Decimal(250)
     assert evaluate_formula("9" * 201) is None
 
@@ -116,7 +114,7 @@ def test_brackets_and_written_signs_are_read() -> None:
         ("Sleep: how it changes with age, and why", "Sleep: how it changes with age, and why", ()),
     ],
 )
-def test_columns_named_in_a_question_are_no_part_of_it(question: str, subject: str, names: tuple[str, ...]) -> None:
+def test_column_names_in_a_question_are_not_part_of_it(question: str, subject: str, names: tuple[str, ...]) -> None:
     assert split_columns(question) == (subject, names)
 
 

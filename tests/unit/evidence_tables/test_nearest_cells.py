@@ -45,7 +45,7 @@ class Filler(TableFiller):
         ("text", (PLAIN, NUMBER), PLAIN),
     ],
 )
-def test_a_column_of_numbers_shows_only_sentences_with_a_number(
+def test_a_numeric_column_shows_only_sentences_with_a_number(
     kind: ColumnKind, sentences: tuple[str, ...], value: str
 ) -> None:
     reader = Reader(*sentences)

@@ -49,11 +49,11 @@ def table(*stances: tuple[str, dict[str, Any]]) -> dict[str, Any]:
         (cell("in some way", status="edited"), ""),
     ],
 )
-def test_the_stance_of_a_cell(given: dict[str, Any], stance: str) -> None:
+def test_the_stance_of_a_cell_is_read(given: dict[str, Any], stance: str) -> None:
     assert stance_of(given) == stance
 
 
-def test_a_column_that_a_user_words_alike_but_without_a_claim_is_none_of_stances() -> None:
+def test_a_users_column_without_a_claim_is_not_a_column_of_stances() -> None:
     made = table(("a", cell("for")), ("b", cell("against")))
     made["columns"][0]["queries"] = []
     assert disagreements(made) == [] and draw_table(made) is None

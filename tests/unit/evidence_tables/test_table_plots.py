@@ -53,7 +53,7 @@ def test_an_estimate_is_read_with_its_interval(text: str, wanted: tuple[float | 
     assert values == ([] if wanted is None else [CellValue("study1", wanted[0] or 0, "", wanted[1], wanted[2])])
 
 
-def test_a_column_is_summed_up_by_unit() -> None:
+def test_a_column_is_summarised_by_unit() -> None:
     made = table("number", "12.4 (SD 3.1)", "10 000", "7", "7 or 8", unit="mg", name="dose")
     assert made["sums"] == {"dose": [{"unit": "mg", "count": 3, "median": 12.4, "low": 7, "high": 10_000}]}
     assert column_summary_lines(made) == ["dose: 3 values, median 12.4, 7 to 10000 mg"]
@@ -75,12 +75,12 @@ def test_a_forest_plot_has_a_point_and_an_interval_for_each_study_and_a_line_at_
         assert image.size == (1520, 2 * picture.height)
 
 
-def test_text_of_a_paper_cannot_leave_the_picture() -> None:
+def test_text_of_a_paper_cannot_break_out_of_the_plot() -> None:
     picture = draw_table(table("number", "1", "2", name="<script>alert(1)</script>"))
     assert picture is not None and "<script" not in picture.svg()
 
 
-def test_a_table_without_two_values_is_not_drawn() -> None:
+def test_a_table_with_fewer_than_two_values_is_not_drawn() -> None:
     assert draw_table(table("number", "1", "many")) is None
     assert draw_table(table("text", "1", "2")) is None
     same = draw_table(table("number", "3", "3"))

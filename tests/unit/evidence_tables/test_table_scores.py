@@ -32,6 +32,6 @@ def test_rows_and_cells_are_counted_once_each() -> None:
     assert score.counts["words"] == 0, "no words stand behind the cell"
 
 
-def test_a_cell_that_misses_what_the_paper_states_is_a_false_not_reported() -> None:
+def test_a_cell_that_misses_a_stated_value_counts_as_false_not_reported() -> None:
     score = score_table({"rows": [row("grace2021", n=TableCell())]}, LABEL)
     assert (score.counts["missed"], score.counts["reported"], len(score.doubtful)) == (1, 1, 1)

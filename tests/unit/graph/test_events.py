@@ -18,12 +18,12 @@ SHOWN = re.findall(r"^`(\w+)`:.*?```json\n(.*?)\n```", PAGE, re.DOTALL | re.MULT
 STRICT = ConfigDict(extra="forbid", strict=True)
 
 
-def test_each_kind_is_shown_once() -> None:
+def test_every_kind_of_event_is_documented_once() -> None:
     assert [name for name, _ in SHOWN] == [kind.__name__ for kind in get_args(Event)]
 
 
 @pytest.mark.parametrize(("name", "example"), SHOWN, ids=[name for name, _ in SHOWN])
-def test_what_is_shown_is_such_an_event(name: str, example: str) -> None:
+def test_each_documented_example_is_a_valid_event(name: str, example: str) -> None:
     kind = with_config(STRICT)(getattr(events, name))
     TypeAdapter(kind).validate_json(example)
     assert set(json.loads(example)) == set(kind.__annotations__)
@@ -48,7 +48,7 @@ def token(text: str) -> Any:
         ),
     ],
 )
-def test_the_end_says_whether_the_draft_held(came: list[Any], text: str, differs: bool) -> None:
+def test_the_final_event_says_whether_the_draft_was_changed(came: list[Any], text: str, differs: bool) -> None:
     heard: list[Any] = []
     telling = EventRecorder(heard.append)
     for event in (progress("writing", "writing"), *came):

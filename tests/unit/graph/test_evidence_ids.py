@@ -34,7 +34,7 @@ def found(holder: Chunk, words: str, need: str, score: float, statement: str = "
     return FoundEvidence(PassageFinding(PAPER, statement, score, need, spans, 0.7), score, f"query for {need}")
 
 
-def test_a_sentence_of_two_windows_is_one_finding_for_both_needs() -> None:
+def test_a_sentence_in_two_windows_is_one_finding_for_both_needs() -> None:
     weak, strong = found(BEFORE, SHARED, "N1", 0.6, "weak"), found(AFTER, SHARED, "N2", 0.9, "strong")
     (one,) = limit_findings([weak, strong], LIMITS)
     record = one.as_evidence("E1").as_dict()
@@ -44,18 +44,18 @@ def test_a_sentence_of_two_windows_is_one_finding_for_both_needs() -> None:
     assert Evidence.from_dict(record) == one.as_evidence("E1")
 
 
-def test_of_a_sentence_that_one_window_cuts_the_whole_is_kept() -> None:
+def test_if_a_window_cuts_a_sentence_the_complete_one_is_kept() -> None:
     (one,) = limit_findings([found(CUT, SHARED[:-9], "N1", 0.9), found(AFTER, SHARED, "N1", 0.6)], LIMITS)
     assert one.as_evidence("E1").quote == SHARED and one.as_evidence("E1").also == ()
     assert one.finding.score == 0.9
 
 
-def test_findings_on_other_sentences_and_on_parts_of_one_chunk_stay() -> None:
+def test_findings_from_other_sentences_or_other_parts_of_a_chunk_are_kept() -> None:
     both = found(BEFORE, f"{FIRST} {SHARED}", "N1", 0.9)
     assert len(limit_findings([both, found(BEFORE, SHARED, "N1", 0.8), found(AFTER, LAST, "N1", 0.8)], LIMITS)) == 3
 
 
-def test_what_a_later_search_finds_again_in_the_next_chunk_gets_no_second_marker() -> None:
+def test_evidence_found_again_in_the_next_chunk_gets_no_second_marker() -> None:
     first, _ = number_evidence([], [[found(BEFORE, SHARED, "N1", 0.6)]])
     again, ids = number_evidence(first, [[found(AFTER, SHARED, "N2", 0.9), found(AFTER, LAST, "N2", 0.5)]])
     assert ids == [["E1", "E2"]]
@@ -67,7 +67,7 @@ def test_what_a_later_search_finds_again_in_the_next_chunk_gets_no_second_marker
     assert number_evidence([*again], [[found(AFTER, SHARED, "N2", 0.9)]]) == ([], [["E1"]])
 
 
-def test_findings_that_begin_with_one_sentence_and_continue_elsewhere_are_two() -> None:
+def test_findings_that_start_alike_and_continue_differently_are_two() -> None:
     def on(*words: tuple[Chunk, str], statement: str) -> FoundEvidence:
         spans = tuple((holder, holder.text.index(text), holder.text.index(text) + len(text)) for holder, text in words)
         return FoundEvidence(PassageFinding(PAPER, statement, 0.9, "N1", spans, 0.7), 0.9, "query")
@@ -80,12 +80,12 @@ def test_findings_that_begin_with_one_sentence_and_continue_elsewhere_are_two() 
     assert number_evidence(new, [[other, alone]]) == ([], [["E2", "E1"]])
 
 
-def test_two_searches_of_one_turn_share_the_marker() -> None:
+def test_two_searches_in_one_turn_share_the_marker() -> None:
     new, ids = number_evidence([], [[found(BEFORE, SHARED, "N1", 0.6)], [found(AFTER, SHARED, "N2", 0.6)]])
     assert ids == [["E1"], ["E1"]] and [item["also"] for item in new] == [["N2"]]
 
 
-def test_the_writer_is_shown_each_sentence_once_where_chunks_share_it() -> None:
+def test_the_writer_sees_a_sentence_shared_by_chunks_once() -> None:
     start = AFTER.text.index(LAST)
     item = found(BEFORE, SHARED, "N1", 0.6).as_evidence("E1")
     item = Evidence.from_dict({**item.as_dict(), "more": [vars_of(EvidenceSpan.of(AFTER, start, start + len(LAST)))]})

@@ -39,7 +39,7 @@ def planned(text: str, *queries: str) -> Need | None:
         ("calibration here and elsewhere", "calibration and elsewhere"),
     ],
 )
-def test_numbers_verdicts_and_words_of_the_own_work_are_taken_out(said: str, left: str) -> None:
+def test_the_users_own_numbers_verdicts_and_results_are_removed_from_queries(said: str, left: str) -> None:
     need = planned(said)
     assert need is not None and (need.text, need.queries) == (left, (left,))
 
@@ -55,11 +55,11 @@ def test_numbers_verdicts_and_words_of_the_own_work_are_taken_out(said: str, lef
         "where and why hypotheses on sleep were confirmed in mice",
     ],
 )
-def test_what_a_paper_may_say_is_searched_for_as_it_stands(said: str) -> None:
+def test_a_statement_that_a_paper_could_make_is_searched_unchanged(said: str) -> None:
     assert planned(said) == Need("N4", said, (said,), "number")
 
 
-def test_a_query_that_says_nothing_else_is_dropped_and_its_need_is_searched_for_by_its_words() -> None:
+def test_a_query_with_nothing_else_is_dropped_and_its_need_searched_by_its_words() -> None:
     need = planned("what degree alone predicts", "0.725", "37/71 (52.1%) refuted here")
     assert need == Need("N4", "what degree alone predicts", ("what degree alone predicts",), "number")
     assert planned("0.725 here", "degree alone") == Need("N4", "degree alone", ("degree alone",), "number")

@@ -21,7 +21,7 @@ def drawing() -> ModuleType:
 
 
 @pytest.mark.parametrize("name", ["section graph", "nodes", "rooms"])
-def test_the_docs_show_the_picture_as_it_is(drawing: ModuleType, name: str) -> None:
+def test_the_docs_show_the_current_diagrams(drawing: ModuleType, name: str) -> None:
     path: Path = drawing.PICTURES[name][0]
     shown = drawing.between_markers(path.read_text(encoding="utf-8"), name)
     if shown != drawing.picture(name):
@@ -36,7 +36,7 @@ def test_the_section_graph_names_every_step(drawing: ModuleType) -> None:
         assert arrow in picture
 
 
-def test_renewing_changes_what_is_between_the_markers_only(drawing: ModuleType) -> None:
+def test_updating_a_diagram_changes_only_the_text_between_the_markers(drawing: ModuleType) -> None:
     old = "# Title\n\n<!-- rooms -->\nold\n<!-- /rooms -->\n\nMore.\n"
     new = drawing.renew(old, "rooms")
     assert drawing.between_markers(new, "rooms") == drawing.picture("rooms")

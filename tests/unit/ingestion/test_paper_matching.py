@@ -34,30 +34,30 @@ def matched(source: SourcePaper, known: PaperRecord) -> tuple[Paper, tuple[str, 
     return found.paper, sources.warnings
 
 
-def test_a_file_with_the_text_of_a_paper_that_is_gone_is_that_paper() -> None:
+def test_a_file_with_the_text_of_a_missing_paper_is_that_paper() -> None:
     paper, warnings = matched(read("/new.md", "new", "h"), record("old", "/old.md", "h"))
     assert (paper.key, paper.source, paper.abstract) == ("old", "/new.md", "Known.")
     assert len(warnings) == 1 and "old under a new name" in warnings[0]
 
 
-def test_a_paper_whose_file_is_still_there_is_another_one(tmp_path: Path) -> None:
+def test_a_file_like_an_existing_paper_is_another_paper(tmp_path: Path) -> None:
     there = tmp_path / "old.md"
     there.write_text("words", encoding="utf-8")
     paper, warnings = matched(read("/new.md", "new", "h"), record("old", str(there), "h"))
     assert (paper.key, warnings) == ("new", ())
 
 
-def test_an_entry_of_the_user_states_the_key() -> None:
+def test_a_users_entry_sets_the_key() -> None:
     paper, _ = matched(read("/new.md", "new", "h", "@misc{new, title = {Looms}}"), record("old", "/old.md", "h"))
     assert paper.key == "new"
 
 
-def test_a_file_that_was_matched_before_keeps_its_paper_when_it_is_edited() -> None:
+def test_a_file_matched_earlier_keeps_its_paper_when_edited() -> None:
     paper, warnings = matched(read("/new.md", "new", "edited"), record("old", "/new.md", "h"))
     assert (paper.key, paper.content_hash, paper.abstract, warnings) == ("old", "edited", "Known.", ())
 
 
-def test_one_entry_is_read() -> None:
+def test_a_single_entry_is_read() -> None:
     assert parse_entry("@article{k, title = {On {Looms}}, year = 2020}").title == "On Looms"
 
 
@@ -70,13 +70,13 @@ def test_one_entry_is_read() -> None:
         ("@misc{a b, title = {A}}", "usable key"),
     ],
 )
-def test_what_is_not_one_entry_is_refused(text: str, named: str) -> None:
+def test_text_that_is_not_one_entry_is_refused(text: str, named: str) -> None:
     with pytest.raises(EntryError) as refused:
         parse_entry(text)
     assert named in refused.value.message
 
 
-def test_the_place_and_content_of_a_file_are_no_metadata() -> None:
+def test_path_and_content_of_a_file_are_not_metadata() -> None:
     paper = Paper("k", "Looms", source="/a.md", content_hash="1")
     assert metadata_hash(paper) == metadata_hash(Paper("k", "Looms", source="/b.md", content_hash="2"))
     assert metadata_hash(paper) != metadata_hash(Paper("k", "Looms II", source="/a.md", content_hash="1"))

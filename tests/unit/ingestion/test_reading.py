@@ -21,7 +21,7 @@ from citeloom.ingestion.reading import ConvertedFiles, parse_file, printable, re
         (b" \n", "is empty"),
     ],
 )
-def test_a_file_that_is_no_text_is_refused(data: bytes, reason: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(data: bytes, reason: str, tmp_path: Path) -> None:
     file = tmp_path / "paper.md"
     file.write_bytes(data)
     with pytest.raises(FileRefusedError) as refused:
@@ -31,7 +31,7 @@ def test_a_file_that_is_no_text_is_refused(data: bytes, reason: str, tmp_path: P
     assert isinstance(parsed, Refusal) and parsed.path == str(file) and reason in parsed.reason
 
 
-def test_a_note_may_be_blank_and_a_mark_of_byte_order_is_no_text(tmp_path: Path) -> None:
+def test_a_note_may_be_blank_and_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
     file = tmp_path / "paper.md"
     file.write_bytes(b"\xef\xbb\xbf \n")
     assert read_text(file, blank=True) == ""
@@ -48,7 +48,7 @@ def test_a_file_of_another_kind_is_refused(name: str, tmp_path: Path) -> None:
     assert ("--bib" in parsed.reason) == name.endswith(".bib")
 
 
-def test_an_entry_counts_for_the_same_bytes_only(tmp_path: Path) -> None:
+def test_a_cache_entry_is_valid_only_for_the_same_bytes(tmp_path: Path) -> None:
     file, cache = tmp_path / "paper.docx", ConvertedFiles(tmp_path / "cache")
     file.write_bytes(b"one")
     assert cache.get(file) is None
@@ -61,5 +61,5 @@ def test_an_entry_counts_for_the_same_bytes_only(tmp_path: Path) -> None:
     assert cache.get(file) is None and list((tmp_path / "cache").iterdir()) == []
 
 
-def test_bytes_in_a_name_that_are_no_text_are_shown_escaped() -> None:
+def test_undecodable_bytes_in_a_name_are_shown_escaped() -> None:
     assert printable("caf\udce9.md") == "caf\\udce9.md"

@@ -29,7 +29,7 @@ def test_a_text_gets_the_pages_of_its_pdf() -> None:
     assert [pages.page_at(text.text.index(words)) for words in (FIRST, SECOND, THIRD)] == [1, 2, 3]
 
 
-def test_a_text_gets_what_it_lacks_from_the_first_page_of_its_pdf() -> None:
+def test_metadata_missing_in_a_text_come_from_the_first_page_of_its_pdf() -> None:
     front = FrontMatter(authors=("Ada Lovelace",), year=1843, doi="10.1000/looms")
     pdf = replace(paged(FIRST, SECOND), front_matter=front)
     text = parse_markdown(f"# Looms\n\n{FIRST}\n\n{SECOND}")
@@ -39,13 +39,13 @@ def test_a_text_gets_what_it_lacks_from_the_first_page_of_its_pdf() -> None:
     assert own is not None and own.front_matter == replace(front, authors=("Charles Babbage",))
 
 
-def test_a_page_without_words_of_the_text_begins_where_the_next_one_does() -> None:
+def test_a_page_without_matching_words_starts_where_the_next_one_does() -> None:
     text = parse_markdown(f"{FIRST}\n\n{SECOND}")
     pages = align_pages(text, paged(FIRST, "axis 1 2 3", SECOND))
     assert pages is not None and pages.page_starts == (0, text.text.index(SECOND), text.text.index(SECOND))
 
 
-def test_the_pdf_of_another_paper_gives_no_pages() -> None:
+def test_the_pdf_of_another_paper_provides_no_pages() -> None:
     assert align_pages(parse_markdown(FIRST), paged(SECOND, THIRD)) is None
     assert align_pages(parse_markdown(FIRST), paged("", "")) is None
 
@@ -85,14 +85,14 @@ def test_links_out_of_a_folder_are_followed_only_on_request(tmp_path: Path) -> N
     assert outside_target(folder / "out.md", [folder, outside]) is None
 
 
-def test_folders_that_contain_each_other_by_links_are_walked_once(tmp_path: Path) -> None:
+def test_folders_that_link_to_each_other_are_visited_once(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "again").symlink_to(tmp_path)
     (tmp_path / "a" / "paper.md").write_text("words", encoding="utf-8")
     assert [file.name for file in walk([tmp_path], (".md",), follow_links=True).files] == ["paper.md"]
 
 
-def test_files_of_other_kinds_are_counted_and_bibliographies_found_at_the_top_only(tmp_path: Path) -> None:
+def test_other_files_are_counted_and_bibliographies_found_only_at_the_top(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     for name in ("a.bib", "deep/b.bib", "c.xyz", "deep/d.XYZ", "noending"):
         (tmp_path / name).write_text("", encoding="utf-8")

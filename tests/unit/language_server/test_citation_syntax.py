@@ -30,7 +30,7 @@ CLOSED = [r"no {|", r"\cite{a} b|", "a@b.c|", "see @fig-a|", r"x \@|", "[text|"]
 
 
 @pytest.mark.parametrize(("suffix", "text", "prefix", "replaced", "whole", "others"), OPEN)
-def test_the_citation_that_is_being_typed(
+def test_a_citation_being_typed_is_recognised(
     suffix: str, text: str, prefix: str, replaced: str, whole: str, others: list[str]
 ) -> None:
     cursor, plain = text.index("|"), text.replace("|", "")
@@ -41,12 +41,12 @@ def test_the_citation_that_is_being_typed(
 
 
 @pytest.mark.parametrize("text", CLOSED)
-def test_no_citation_is_being_typed(text: str) -> None:
+def test_other_text_is_not_a_citation_being_typed(text: str) -> None:
     cursor, plain = text.index("|"), text.replace("|", "")
     assert open_citation(plain, cursor, ".tex" if "\\" in text or "{" in text else ".md") is None
 
 
-def test_the_keys_of_a_text() -> None:
+def test_the_keys_of_a_text_are_found() -> None:
     texts = {
         ".tex": (r"\cite[p]{a,b} \bibitem{c} \nocite{*} \section{d}", ["a", "b", "c", "*"]),
         ".md": ("[@a; see @{b:c}] @d. x@y [-@e] @fig:f", ["a", "b:c", "d", "e"]),
@@ -59,7 +59,7 @@ def test_the_keys_of_a_text() -> None:
         assert [text[item.start : item.end] for item in found] == keys
 
 
-def test_a_number_and_an_entry() -> None:
+def test_numbered_citations_and_entries_are_located() -> None:
     found = cited_at("It is so [12, 3].", 14, ".md")
     assert found is not None and found.key == "3" and found.whole == (9, 16)
     assert cited_at("It is so.", 4, ".md") is None

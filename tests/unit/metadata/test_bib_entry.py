@@ -26,7 +26,7 @@ ENTRIES = {
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
-def test_what_is_missing_is_added_at_the_end(entry: str) -> None:
+def test_missing_fields_are_added_at_the_end(entry: str) -> None:
     paper = parse_bibliography(entry, source="made").papers["ada2020"]
     made = complete_paper(paper, KNOWN)
     assert made.bibtex.startswith(entry.rstrip("})\n, "))
@@ -35,7 +35,7 @@ def test_what_is_missing_is_added_at_the_end(entry: str) -> None:
     assert "volume = {12}" in made.bibtex and "pages = {1--9}" in made.bibtex and "number = {3}" in made.bibtex
 
 
-def test_what_the_user_wrote_counts_as_there() -> None:
+def test_fields_written_by_the_user_are_not_added_again() -> None:
     entry = (
         "@article{ada2020,\n  journal = {Mine},\n  Volume = 7,\n  number={1}, pages = {5},\n  doi = {10.5555/mine},\n}"
     )
@@ -71,7 +71,7 @@ def test_the_article_does_not_describe_its_preprint() -> None:
         ("A and B and C and D and others", True),
     ],
 )
-def test_a_list_of_authors_that_was_cut_does_not_differ(authors: str, differs: bool) -> None:
+def test_a_shortened_list_of_authors_is_not_a_difference(authors: str, differs: bool) -> None:
     paper = parse_bibliography(f"@article{{ada2020, author = {{{authors}}}}}", source="m").papers["ada2020"]
     said = ServiceStatement("authors", "Crossref", ["Ada Lovelace", "Grace Hopper", "Emmy Noether"], 0.0)
     assert bool(differing_fields(paper, [said])) == differs

@@ -32,7 +32,7 @@ FIELDS = KeyFields(
         ("AUTH.Lower+YEAR", "sanchezlengeling2021"),
     ],
 )
-def test_a_pattern_gives_its_key(pattern: str, key: str) -> None:
+def test_a_pattern_produces_its_key(pattern: str, key: str) -> None:
     assert KeyPattern(pattern).key(FIELDS) == key
 
 
@@ -52,13 +52,13 @@ def test_a_pattern_gives_its_key(pattern: str, key: str) -> None:
         ("year(1)", ": year "),
     ],
 )
-def test_a_pattern_that_is_not_understood_is_named(pattern: str, said: str) -> None:
+def test_an_invalid_pattern_is_reported(pattern: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match="citation_key") as raised:
         KeyPattern(pattern).key(FIELDS)
     assert said in raised.value.message
 
 
-def test_a_key_that_is_taken_gets_the_next_letter() -> None:
+def test_a_key_in_use_gets_the_next_letter() -> None:
     pattern = KeyPattern("auth.lower + year")
     one = KeyFields(["Lee"], "Title", 2020)
     assert pattern.key(one, {"LEE2020"}) == "lee2020a"

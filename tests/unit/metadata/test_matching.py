@@ -66,17 +66,17 @@ def test_the_paper_is_found(work: Work) -> None:
 
 
 @pytest.mark.parametrize("work", UNSURE.values(), ids=UNSURE)
-def test_a_near_miss_leaves_it_unsure_and_says_why(work: Work) -> None:
+def test_a_near_miss_is_reported_as_unsure_with_the_reason(work: Work) -> None:
     found = match_paper(PAPER, [work])
     assert found.verdict == "unsure" and found.why and found.best is not None and found.best.similarity < SURE
 
 
 @pytest.mark.parametrize("work", DIFFERENT.values(), ids=DIFFERENT)
-def test_what_is_about_another_paper_is_not_taken(work: Work) -> None:
+def test_a_work_about_another_paper_is_not_accepted(work: Work) -> None:
     assert match_paper(PAPER, [work]).verdict == "different"
 
 
-def test_of_preprint_and_article_the_one_in_the_papers_venue_is_taken() -> None:
+def test_the_version_in_the_papers_venue_is_preferred() -> None:
     preprint = replace(WORK, doi="10.5555/pre", kind="posted-content", venue="bioRxiv", year=2019)
     assert match_paper(PAPER, [preprint, WORK]).best.work is WORK  # type: ignore[union-attr]
     in_biorxiv = replace(PAPER, venue="bioRxiv", year=2019)
@@ -85,13 +85,13 @@ def test_of_preprint_and_article_the_one_in_the_papers_venue_is_taken() -> None:
     assert match_paper(without, [preprint, WORK]).best.work is preprint  # type: ignore[union-attr]
 
 
-def test_two_works_that_fit_equally_well_leave_it_unsure() -> None:
+def test_two_equally_good_works_are_reported_as_unsure() -> None:
     proceedings = replace(WORK, doi="10.5555/conference", kind="proceedings-article", venue="Proceedings on Looms")
     assert match_paper(replace(PAPER, venue=""), [WORK, proceedings]).verdict == "unsure"
     assert match_paper(PAPER, [WORK, proceedings]).best.work is WORK  # type: ignore[union-attr]
 
 
-def test_one_work_from_two_services_is_one_and_the_first_describes_it() -> None:
+def test_a_work_from_two_services_counts_once_as_described_by_the_first() -> None:
     again = replace(WORK, service="Semantic Scholar")
     assert match_paper(PAPER, [WORK, again]).verdict == "same"
     assert match_paper(PAPER, [replace(WORK, is_notice=True), again]).verdict == "different"
@@ -109,11 +109,11 @@ def test_one_work_from_two_services_is_one_and_the_first_describes_it() -> None:
         ("x" * 100_000, "y" * 100_000, 0, 0.7),
     ],
 )
-def test_titles(one: str, other: str, least: float, most: float) -> None:
+def test_similar_titles_score_within_their_range(one: str, other: str, least: float, most: float) -> None:
     assert least <= title_similarity(one, other) <= most
 
 
-def test_similarity_is_symmetric_enough() -> None:
+def test_title_similarity_hardly_depends_on_the_order() -> None:
     titles = [work.title for group in (SAME, UNSURE, DIFFERENT) for work in group.values()]
     for title in titles:
         forth, back = title_similarity(PAPER.title, title), title_similarity(title, PAPER.title)

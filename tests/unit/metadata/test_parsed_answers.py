@@ -58,7 +58,7 @@ def test_every_service_gives_the_same_work(parse: Any, shown: Any) -> None:
     assert work.abstract == "Looms weave." and work.citations is not None
 
 
-def test_updates_and_versions_of_crossref() -> None:
+def test_updates_and_versions_are_read_from_crossref() -> None:
     work = parse_crossref(crossref_item(SERVED))
     assert work is not None
     assert work.notices == (
@@ -67,7 +67,7 @@ def test_updates_and_versions_of_crossref() -> None:
     assert work.versions == (Version("preprint", "10.48550/arxiv.2001.00001", "Crossref"),)
 
 
-def test_a_record_that_stands_for_preprint_and_article_names_the_other_version() -> None:
+def test_a_record_for_preprint_and_article_names_the_other_version() -> None:
     record = semantic_scholar_paper(ServedWork("10.5555/article", "T", arxiv="2001.00001"))
     asked_for_arxiv = parse_semantic_scholar(record, "10.48550/arxiv.2001.00001")
     assert asked_for_arxiv is not None
@@ -83,7 +83,7 @@ def _variants(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(("parse", "shown"), PARSERS.values(), ids=PARSERS)
-def test_no_odd_value_anywhere_is_more_than_left_out(parse: Any, shown: Any) -> None:
+def test_an_odd_value_is_left_out_and_nothing_else(parse: Any, shown: Any) -> None:
     whole = json.dumps(shown(SERVED))
     for path in _variants(json.loads(whole))[1:]:
         for odd in ODD:
@@ -98,7 +98,7 @@ def test_no_odd_value_anywhere_is_more_than_left_out(parse: Any, shown: Any) -> 
                 assert "\x1b" not in str(work) and "\ud800" not in str(work)
 
 
-def test_huge_fields_are_cut() -> None:
+def test_huge_fields_are_truncated() -> None:
     record = crossref_item(SERVED) | {
         "title": ["x" * 1_000_000],
         "abstract": "y" * 1_000_000,
@@ -108,7 +108,7 @@ def test_huge_fields_are_cut() -> None:
     assert work is not None and len(str(work)) < 500_000
 
 
-def test_the_entry_of_a_work_cannot_break_out_of_its_bib() -> None:
+def test_a_works_data_cannot_break_out_of_its_bib_entry() -> None:
     hostile = Work(
         "Crossref",
         "10.5555/x",

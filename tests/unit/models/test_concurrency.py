@@ -19,7 +19,7 @@ from citeloom.models.concurrency import (
 )
 
 
-def test_threads_that_ask_at_once_get_the_same() -> None:
+def test_threads_asking_at_once_get_the_same_value() -> None:
     """The maker waits until all eight threads have asked, which a maker for each of them would need."""
     asked = threading.Barrier(8)
     made: list[object] = []
@@ -44,7 +44,7 @@ async def _loop() -> asyncio.AbstractEventLoop:
     return asyncio.get_running_loop()
 
 
-def test_blocking_calls_of_all_threads_share_one_loop_until_it_is_stopped() -> None:
+def test_blocking_calls_from_all_threads_share_one_loop_until_it_is_stopped() -> None:
     with ThreadPoolExecutor(4) as pool:
         loops = {id(loop) for loop in pool.map(lambda _: run_async(_loop()), range(4))}
     assert loops == {id(run_async(_loop()))}
@@ -56,12 +56,12 @@ async def _fail() -> None:
     raise LookupError("what the work raised")
 
 
-def test_an_error_of_the_work_is_raised_by_the_call() -> None:
+def test_a_blocking_call_raises_the_error_of_its_coroutine() -> None:
     with pytest.raises(LookupError, match="what the work raised"):
         run_async(_fail())
 
 
-async def test_a_blocking_call_inside_a_loop_is_refused() -> None:
+async def test_a_blocking_call_inside_an_event_loop_is_refused() -> None:
     with pytest.raises(RuntimeError, match="inside a running event loop"):
         run_async(_loop())
     with pytest.raises(RuntimeError, match="inside a running event loop"):
@@ -79,7 +79,7 @@ async def _numbers() -> AsyncIterator[int]:
         closed.append(True)
 
 
-def test_an_iteration_ends_with_its_parts_and_is_closed_when_nobody_reads_on() -> None:
+def test_an_abandoned_iteration_is_closed() -> None:
     closed.clear()
     assert list(iterate_async(_numbers)) == [0, 1, 2]
     parts = iterate_async(_numbers)
@@ -88,7 +88,7 @@ def test_an_iteration_ends_with_its_parts_and_is_closed_when_nobody_reads_on() -
     assert closed == [True, True]
 
 
-def test_each_loop_has_a_value_of_its_own() -> None:
+def test_each_loop_has_its_own_value() -> None:
     values: LoopLocal[list[int]] = LoopLocal(list)
 
     async def take() -> tuple[int, int]:

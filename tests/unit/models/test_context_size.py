@@ -31,12 +31,12 @@ from citeloom.models.http.failures import ServerRefusalError, classify_failure, 
         pytest.param({"max_context_length": 4096}, id="lm-studio"),
     ],
 )
-def test_the_size_is_read_from_what_a_server_lists(entry: dict[str, Any]) -> None:
+def test_the_size_is_read_from_a_servers_list_of_models(entry: dict[str, Any]) -> None:
     others = [{"id": "other", "max_model_len": 9999}]
     assert find_stated_size({"object": "list", "data": [*others, {"id": "mine", **entry}]}, "mine") == 4096
 
 
-def test_a_single_model_answers_to_any_name() -> None:
+def test_the_size_of_a_single_listed_model_is_used_for_any_name() -> None:
     assert find_stated_size({"data": [{"id": "/models/some.gguf", "meta": {"n_ctx": 8192}}]}, "local") == 8192
     listed = [{"id": "a", "max_model_len": 8192}, {"id": "b", "max_model_len": 4096}]
     assert find_stated_size({"data": listed}, "local") is None
@@ -59,7 +59,7 @@ def test_a_single_model_answers_to_any_name() -> None:
         {"data": [{"id": "mine", "max_model_len": float("inf")}]},
     ],
 )
-def test_an_answer_that_states_no_usable_size_states_none(models: object) -> None:
+def test_an_unusable_size_counts_as_none(models: object) -> None:
     assert find_stated_size(models, "mine") is None
 
 
@@ -88,19 +88,19 @@ def test_the_size_is_read_from_a_refusal(said: str) -> None:
     assert find_refused_size(failure.reason) == 4096
 
 
-def test_a_size_beside_the_message_of_a_refusal_is_read_too() -> None:
+def test_a_size_outside_the_refusals_message_is_read_too() -> None:
     body = '{"error": {"code": 400, "message": "the request exceeds the available context size.", "n_ctx": 4096}}'
     assert find_refused_size(server_message(body)) == 4096
 
 
-def test_the_size_is_read_from_the_whole_of_a_refusal_of_llama_cpp() -> None:
+def test_the_size_is_read_from_the_complete_refusal_of_llama_cpp() -> None:
     error = {"code": 400, "message": "the request exceeds the available context size. try increasing the context size"}
     body = {"error": {**error, "type": "exceed_context_size_error", "n_prompt_tokens": 5426, "n_ctx": 4096}}
     failure = classify_failure(ServerRefusalError(400, server_message(json.dumps(body))))
     assert failure is not None and failure.kind == "context" and find_refused_size(failure.reason) == 4096
 
 
-def test_the_end_of_a_context_is_distinguished_from_other_limits() -> None:
+def test_a_full_context_is_distinguished_from_other_limits() -> None:
     assert infer_context_size(3_400, 696, sent=12_000, most=4_000, cut=True) == 4_096
     assert infer_context_size(3_400, 695, sent=12_000, most=4_000, cut=True) == 4_096, "the last place stays empty"
     assert infer_context_size(3_400, 696, sent=12_000, most=4_000, cut=False) is None
@@ -109,14 +109,14 @@ def test_the_end_of_a_context_is_distinguished_from_other_limits() -> None:
     assert infer_context_size(600, 424, sent=2_000, most=4_000, cut=True) is None, "no room for any source"
 
 
-def test_a_prompt_of_which_only_as_much_was_read_as_fits_shows_the_size() -> None:
+def test_a_silently_cut_prompt_reveals_the_context_size() -> None:
     assert infer_context_size(4_096, 300, sent=40_000, most=4_000, cut=False) == 4_096
     assert infer_context_size(4_096, 300, sent=17_000, most=4_000, cut=False) is None, "it may have had so many"
     assert infer_context_size(4_095, 300, sent=40_000, most=4_000, cut=False) is None, "the rest was in a cache"
     assert infer_context_size(0, 0, sent=40_000, most=4_000, cut=True) is None, "it counts nothing"
 
 
-def test_a_refusal_without_a_size_teaches_a_smaller_one_until_it_is_too_small() -> None:
+def test_refusals_without_a_size_lower_it_until_it_is_too_small() -> None:
     known = ContextSize()
     tried: list[int | None] = []
     for _ in range(20):
@@ -126,14 +126,14 @@ def test_a_refusal_without_a_size_teaches_a_smaller_one_until_it_is_too_small() 
     assert tried[-1] == tried[-2] and (tried[-1] or 0) >= 2_048, "it ends"
 
 
-def test_of_several_refused_at_once_the_first_one_teaches() -> None:
+def test_of_several_refusals_at_once_the_first_one_counts() -> None:
     known = ContextSize()
     for _ in range(5):
         known.learn_refusal("the prompt exceeds the context size", 12_000, None)
     assert known.size == 9_000 and known.lessons == 1
 
 
-def test_a_refused_prompt_that_was_made_for_the_size_is_made_smaller() -> None:
+def test_a_refusal_of_a_prompt_made_to_fit_lowers_the_size() -> None:
     known = ContextSize(4096)
     known.learn_refusal("the request exceeds the available context size (4096 tokens)", 4_000, 4096)
     assert known.size == 3_000
@@ -147,7 +147,7 @@ def test_prompt_and_answer_fit_with_a_margin() -> None:
     assert not room.holds("x" * 4 * 4096) and room.words(700) < 600
 
 
-def test_without_a_size_and_with_a_large_one_nothing_is_shortened() -> None:
+def test_with_a_large_or_unknown_size_nothing_is_shortened() -> None:
     assert UNLIMITED.left(13_000, "x" * 10**6) == 13_000 and UNLIMITED.holds("x" * 10**6)
     assert Room.of(None, 4000).output == Room.of(32_768, 4000).output == 4000
     assert Room.of(32_768, 4000).left(16_500, "x" * 20_000) == 16_500

@@ -40,13 +40,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-4.1-mini", "gpt-4", "text-embedding-3-small", "llama3.1:8b", ""])
-def test_without_data_nothing_is_counted_and_nothing_downloaded(model: str, cache: Path) -> None:
+def test_without_tokenizer_data_nothing_is_counted_or_downloaded(model: str, cache: Path) -> None:
     assert count_tokens(model, "some words") is None
     assert list(cache.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["damaged", "folder", "pipe"])
-def test_data_that_is_not_what_it_should_be_is_left_alone(kind: str, cache: Path) -> None:
+def test_unexpected_tokenizer_data_are_ignored(kind: str, cache: Path) -> None:
     path = cache / hashlib.sha1(DATA["o200k_base"][0].encode()).hexdigest()
     if kind == "pipe":
         os.mkfifo(path)
@@ -63,7 +63,7 @@ def test_the_data_are_those_that_tiktoken_asks_for() -> None:
     assert all(address in source and sha256 in source for address, sha256 in DATA.values())
 
 
-def test_a_long_run_is_counted_in_pieces_and_nothing_is_a_special_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_runs_are_counted_in_pieces_and_special_tokens_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prompt_tokens, "_encoding_of", lambda _: words_encoding())
     assert 100 <= (count_tokens("any", " word" * 100) or 0) <= 105
     assert (count_tokens("any", "x" * 50_000) or 0) >= 50_000
@@ -74,7 +74,7 @@ def test_a_long_run_is_counted_in_pieces_and_nothing_is_a_special_token(monkeypa
     ("endpoint", "trusted"),
     [("https://api.openai.com/v1", True), ("https://me.openai.azure.com", True), ("http://127.0.0.1/v1", False)],
 )
-def test_a_server_of_another_house_is_trusted_less(
+def test_a_server_with_another_tokenizer_is_trusted_less(
     endpoint: str, trusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prompt_tokens, "_encoding_of", lambda _: words_encoding())

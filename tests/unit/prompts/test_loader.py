@@ -33,7 +33,7 @@ def test_a_malformed_file_is_refused_by_name(tmp_path: Path, text: str, expected
     assert str(path) in str(caught.value)
 
 
-def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+def test_windows_line_endings_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
     (tmp_path / "reader_task.md").write_bytes(b"\xef\xbb\xbf---\r\nvariables: [query]\r\n---\r\nAsk {{ query }}.\r\n")
     assert load_prompt("reader_task", tmp_path).render(query="x") == "Ask x."
 
@@ -52,13 +52,13 @@ def test_a_value_is_never_read_as_a_template(tmp_path: Path) -> None:
     assert text == f"{once}|{{{{query}}}}|{once}"
 
 
-def test_a_value_of_several_lines_stands_on_lines_of_its_own(tmp_path: Path) -> None:
+def test_a_value_of_several_lines_gets_its_own_lines(tmp_path: Path) -> None:
     written(tmp_path, "---\nvariables: [query, passage]\n---\nSee {{passage}} for\n{{query}}\n\n{{passage}}")
     prompt = load_prompt("reader_task", tmp_path)
     assert prompt.render(passage="a\nb", query="c") == "See \na\nb\n for\nc\n\na\nb"
 
 
-def test_a_users_file_replaces_the_shipped_one_of_its_name(tmp_path: Path) -> None:
+def test_a_users_file_replaces_the_shipped_file_with_its_name(tmp_path: Path) -> None:
     written(tmp_path, HEAD.replace("query", "words") + "In {{words}} words.", "summarizer_system")
     own, shipped = PromptLibrary(tmp_path), PromptLibrary()
     assert own["summarizer_system"].render(words=5) == "In 5 words."
@@ -75,7 +75,7 @@ def test_a_users_file_replaces_the_shipped_one_of_its_name(tmp_path: Path) -> No
         ("reader_task", "nothing", "has no variables, expected most"),
     ],
 )
-def test_a_users_file_that_cannot_be_used_is_wrong_input(tmp_path: Path, name: str, text: str, expected: str) -> None:
+def test_an_unusable_user_file_is_wrong_input(tmp_path: Path, name: str, text: str, expected: str) -> None:
     path = written(tmp_path, text, name)
     with pytest.raises(PromptOverrideError) as caught:
         PromptLibrary(tmp_path)
@@ -84,12 +84,12 @@ def test_a_users_file_that_cannot_be_used_is_wrong_input(tmp_path: Path, name: s
     assert str(path) in str(caught.value)
 
 
-def test_a_users_folder_that_is_missing_is_wrong_input(tmp_path: Path) -> None:
+def test_a_missing_user_folder_is_wrong_input(tmp_path: Path) -> None:
     with pytest.raises(PromptOverrideError, match="no such folder"):
         PromptLibrary(tmp_path / "nowhere")
 
 
-def test_a_missing_shipped_file_is_our_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_shipped_file_is_an_internal_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "PROMPT_NAMES", (*PROMPT_NAMES, "translator"))
     with pytest.raises(PromptError, match=r"translator\.md: no such file") as caught:
         PromptLibrary()["translator"]

@@ -10,14 +10,14 @@ from citeloom.prompts.loader import SHIPPED_FOLDER
 
 
 @pytest.mark.parametrize("name", PROMPT_NAMES)
-def test_renders_with_its_declared_variables(name: str) -> None:
+def test_each_prompt_renders_with_its_declared_variables(name: str) -> None:
     prompt = PromptLibrary()[name]
     text = prompt.render(**{variable: f"<<{variable}>>" for variable in prompt.variables})
     assert all(f"<<{variable}>>" in text for variable in prompt.variables)
     assert "{{" not in text
 
 
-def test_no_file_lies_beside_the_prompts_unused() -> None:
+def test_every_file_beside_the_prompts_is_used() -> None:
     """Each name stands in the code, whole or as a family with one member for each kind or depth."""
     roles = SHIPPED_FOLDER.parent
     code = "\n".join(
@@ -29,7 +29,7 @@ def test_no_file_lies_beside_the_prompts_unused() -> None:
 
 
 @pytest.mark.parametrize("kind", SECTION_KINDS)
-def test_each_section_has_words_of_its_own(kind: str) -> None:
+def test_each_section_has_its_own_prompt(kind: str) -> None:
     prompts = PromptLibrary()
     for family in ("planner_needs", "writer_plan"):
         others = {prompts[f"{family}_{other}"].body for other in SECTION_KINDS if other != kind}

@@ -67,7 +67,7 @@ ALIKE = (
 
 @pytest.mark.parametrize("keys", [("a", "a"), ("a", "b")])
 @pytest.mark.parametrize(("first", "second"), ALIKE)
-def test_one_outcome_of_one_comparison_that_went_another_way_is_a_pair(
+def test_opposite_results_for_one_outcome_and_comparison_are_a_pair(
     first: str, second: str, keys: tuple[str, str]
 ) -> None:
     sources = [source("E1", keys[0], "Abstract", first), source("E2", keys[1], "Results", second)]
@@ -85,7 +85,7 @@ def test_one_outcome_of_one_comparison_that_went_another_way_is_a_pair(
         *((first, second, ("a", "a"), []) for first, second in APART),
     ],
 )
-def test_a_pair_is_named_where_direction_differs_for_one_subject(
+def test_a_pair_is_reported_if_directions_differ_for_one_subject(
     first: str, second: str, keys: tuple[str, str], lines: list[str]
 ) -> None:
     pairs = find_disagreements([source("E1", keys[0], "Abstract", first), source("E2", keys[1], "Results", second)])
@@ -101,6 +101,6 @@ def test_a_pair_is_named_where_direction_differs_for_one_subject(
         ("The training took an hour a week [E1].", NONE, []),
     ],
 )
-def test_a_draft_that_cites_one_side_of_a_paper_only_is_told_so(text: str, second: str, rules: list[str]) -> None:
+def test_a_draft_that_cites_only_one_side_of_a_paper_gets_a_finding(text: str, second: str, rules: list[str]) -> None:
     sources = [source("E1", "a", "Abstract", NAMED), source("E2", "a", "Results", second)]
     assert [finding.rule for finding in other_side_findings(text, sources)] == rules

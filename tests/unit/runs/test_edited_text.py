@@ -41,11 +41,11 @@ def finished_run() -> RunRecord:
 
 def text_of(text: EditableText) -> str:
     (section,) = text.sections
-    edited = section.edited(section.edits)
+    edited = section.apply(section.edits)
     return render(edited.text, SOURCES, "numeric", typed=edited.typed).text
 
 
-def test_the_run_shares_the_citation() -> None:
+def test_consecutive_sentences_share_a_citation() -> None:
     assert text_of(editable_text(finished_run(), [])) == f"{FIRST} {LAST}"
 
 
@@ -77,7 +77,7 @@ def test_a_typed_citation_stays(first: str, last: str, expected: str) -> None:
         ("# Discussion\n\nB.\n\nDiscussion\n\nC.\n\n# Results\n\nA.", {"B.\n\nDiscussion\n\nC.", "A."}),
     ],
 )
-def test_a_persons_sub_heading_that_equals_a_title_is_kept(written: str, expected: set[str]) -> None:
+def test_a_users_subheading_equal_to_a_title_is_kept(written: str, expected: set[str]) -> None:
     run = finished_run()
     section: dict[str, Any] = dict(run.result or {})
     paper = replace(run, section="paper", result={"sections": [section, {**section, "section": "results"}]})
@@ -99,20 +99,20 @@ def test_a_persons_sub_heading_that_equals_a_title_is_kept(written: str, expecte
         ("[but see @other]", " [but see @other]."),
     ],
 )
-def test_words_before_a_citation_stay(bracket: str, expected: str) -> None:
+def test_text_before_a_citation_stays(bracket: str, expected: str) -> None:
     document = EditedDocument(f"# Discussion\n\n{FIRST} It explained most edges {bracket}.\n")
     (imported,), _ = import_sections(editable_text(finished_run(), []), document, Path("discussion.md"))
     text = text_of(replace(editable_text(finished_run(), []), sections=(imported.section,)))
     assert text.endswith(f"It explained most edges{expected}")
 
 
-def test_of_sentences_that_changed_places_the_later_was_moved() -> None:
+def test_of_two_swapped_sentences_the_later_is_listed_as_moved() -> None:
     document = EditedDocument(f"# Discussion\n\n{LAST} {FIRST}\n")
     (imported,), _ = import_sections(editable_text(finished_run(), []), document, Path("discussion.md"))
     assert [(item["state"], item["was"][:2]) for item in imported.sentences] == [("moved", "It"), ("kept", "De")]
 
 
-def test_a_passage_that_is_gone_is_named() -> None:
+def test_a_deleted_passage_is_reported() -> None:
     library = cast(Library, SimpleNamespace(chunks=lambda ids: []))
     passage = cast(PassageRecord, {"key": "ada2017degree", "chunk_id": "ada2017degree:00001"})
     with pytest.raises(NotEditableError, match="ada2017degree"):

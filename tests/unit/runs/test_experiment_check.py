@@ -9,7 +9,7 @@ import pytest
 from citeloom.runs.experiment_check import check_experiment
 
 
-def test_each_section_names_the_fields_it_lacks() -> None:
+def test_each_section_names_the_fields_that_it_lacks() -> None:
     check = check_experiment({"summary": "All went well.", "paper_concept": {"description": "Degrees."}})
     assert not check["problems"] and set(check["ready"]) == {"discussion", "conclusion", "abstract"}
     assert check["missing"]["methods"] == [("experimental_plan", "hypothesis.method_combination")]
@@ -30,7 +30,7 @@ def test_each_section_names_the_fields_it_lacks() -> None:
         (None, {""}),
     ],
 )
-def test_every_wrong_field_is_named_at_once_and_nothing_is_ready(data: Any, fields: set[str]) -> None:
+def test_all_wrong_fields_are_reported_at_once_and_no_section_is_ready(data: Any, fields: set[str]) -> None:
     check = check_experiment(data)
     assert {problem["field"] for problem in check["problems"]} == fields
     assert not check["ready"] and all(problem["message"] for problem in check["problems"])

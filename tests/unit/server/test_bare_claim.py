@@ -16,5 +16,5 @@ from citeloom.server.routes.table_routes import bare_claim
         ("As Okafor put it, “ensembles help” [1].", "As Okafor put it, “ensembles help”."),
     ],
 )
-def test_a_claim_stands_without_its_citation(sentence: str, claim: str) -> None:
+def test_a_claim_is_separated_from_its_citation(sentence: str, claim: str) -> None:
     assert bare_claim(sentence) == claim

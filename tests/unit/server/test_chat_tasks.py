@@ -60,10 +60,10 @@ def test_the_answer_has_the_form_that_the_task_asks_for(form: str, answer: objec
     "before",
     [[], TALK, [SystemMessage("You are a helpful assistant in a chat. Write short answers. The user's name is Ada.")]],
 )
-def test_a_question_to_the_library_is_no_task(question: str, before: list[AnyMessage]) -> None:
+def test_a_question_to_the_library_is_not_a_chat_task(question: str, before: list[AnyMessage]) -> None:
     assert task_answer([*before, HumanMessage(question)]) is None
 
 
-def test_a_title_is_text_that_can_be_sent() -> None:
+def test_a_generated_title_is_valid_text() -> None:
     title = task_answer([HumanMessage("Write a title for this chat.\n\nUser: What is \ud800 bias?")])
     assert title and title.encode()

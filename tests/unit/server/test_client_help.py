@@ -23,6 +23,6 @@ from citeloom.stores.run_register import UnknownRunError
         ),
     ],
 )
-def test_a_pointer_to_a_command_is_left_out(error: CiteloomError, help: str) -> None:
+def test_a_hint_to_use_a_command_is_left_out(error: CiteloomError, help: str) -> None:
     assert client_help(error) == help
     assert to_problem(error).get("help", "") == help

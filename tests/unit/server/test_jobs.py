@@ -49,7 +49,7 @@ async def names(log: EventLog, last_id: str | None = None) -> list[str]:
     return [event.name async for event in log.read(last_id)]
 
 
-async def test_a_job_that_is_joined_while_it_is_registered_is_waited_for() -> None:
+async def test_a_job_joined_while_being_registered_is_waited_for() -> None:
     jobs, _ = made()
     order = JobOrder("run", "run", {})
     first, second = await asyncio.gather(jobs.start(order, nothing), jobs.start(order, nothing))
@@ -58,7 +58,7 @@ async def test_a_job_that_is_joined_while_it_is_registered_is_waited_for() -> No
     assert second.state == "finished"
 
 
-async def test_a_job_that_is_stopped_at_once_ends_its_events() -> None:
+async def test_a_job_stopped_at_once_ends_its_events() -> None:
     jobs, register = made()
     starting = asyncio.create_task(jobs.start(JobOrder("run", "run", {}), forever))
     await asyncio.sleep(0)
@@ -68,7 +68,7 @@ async def test_a_job_that_is_stopped_at_once_ends_its_events() -> None:
     assert register.orders == {}
 
 
-async def test_jobs_that_are_closed_stay_registered() -> None:
+async def test_closed_jobs_stay_registered() -> None:
     jobs, register = made()
     job = await jobs.start(JobOrder("run", "run", {}), forever)
     await jobs.close()
@@ -77,18 +77,18 @@ async def test_jobs_that_are_closed_stay_registered() -> None:
         await jobs.start(JobOrder("other", "run", {}), nothing)
 
 
-async def test_the_oldest_events_are_forgotten_by_number_and_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_oldest_events_are_dropped_by_number_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs_module, "_LATEST", 3)
     jobs, _ = made()
     for place in range(6):
         await (await jobs.start(JobOrder(f"run-{place}", "run", {}), nothing)).ended()
-    assert [jobs.here(f"run-{place}") is not None for place in range(6)] == [False, False, True, True, True, True]
+    assert [jobs.find_here(f"run-{place}") is not None for place in range(6)] == [False, False, True, True, True, True]
     monkeypatch.setattr(jobs_module, "_MOST_TEXT", 0)
     await (await jobs.start(JobOrder("last", "run", {}), nothing)).ended()
-    assert jobs.here("run-5") is None and jobs.here("last") is not None
+    assert jobs.find_here("run-5") is None and jobs.find_here("last") is not None
 
 
-async def test_a_reader_that_waits_for_events_gets_them_in_order_and_then_the_end() -> None:
+async def test_a_reader_waiting_for_events_gets_them_in_order_and_then_the_end() -> None:
     log = EventLog("e")
     reading = asyncio.create_task(names(log))
     for name in ("one", "two", "three"):
@@ -102,7 +102,7 @@ async def test_a_reader_that_waits_for_events_gets_them_in_order_and_then_the_en
         assert await names(log, odd) == ["reset", "one", "two", "three"], odd
 
 
-async def test_readers_of_a_log_that_restarts_get_reset_and_then_the_new_events() -> None:
+async def test_readers_of_a_restarted_log_get_a_reset_and_then_the_new_events() -> None:
     log = EventLog("first")
     log.append("one", {})
     reading = asyncio.create_task(names(log))
@@ -114,7 +114,7 @@ async def test_readers_of_a_log_that_restarts_get_reset_and_then_the_new_events(
     assert await names(log, "first.0") == ["reset", "two"] and await names(log, "second.0") == []
 
 
-async def test_a_reader_that_is_ahead_of_a_log_waits_for_what_it_has_not_seen() -> None:
+async def test_a_reader_ahead_of_a_log_waits_for_newer_events() -> None:
     log = EventLog("e")
     reading = asyncio.create_task(names(log, "e.1"))
     for name in ("one", "two", "three"):
@@ -149,7 +149,7 @@ class Others(ServerJobs):
 DONE = EventPage("theirs", "finished", [("stage", "{}"), ("done", '{"result": {"text": "theirs"}}')])
 
 
-async def test_a_job_of_another_server_is_followed_to_its_end() -> None:
+async def test_a_job_on_another_server_is_followed_to_its_end() -> None:
     jobs = Jobs(Others(DONE), max_active=1, max_waiting=0)
     job = await jobs.start(JobOrder("run", "run", {}), nothing)
     await job.ended()
@@ -165,7 +165,7 @@ async def test_another_turn_is_refused_while_another_server_answers() -> None:
         await jobs.require_idle("chat")
 
 
-async def test_a_job_of_another_server_is_stopped_there() -> None:
+async def test_a_job_on_another_server_is_stopped_there() -> None:
     register = Others(EventPage("theirs", "paused", [("stopped", "{}")]))
     jobs = Jobs(register, max_active=1, max_waiting=0)
     assert await jobs.stop("chat") is True and register.stopped == ["chat"]

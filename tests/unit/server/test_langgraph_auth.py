@@ -38,7 +38,7 @@ TOKEN = "a-token-of-enough-characters"
         (TOKEN, f"Bearer {TOKEN}", "192.168.0.7:2024", "https://chat.example", None),
     ],
 )
-async def test_the_token_is_asked_for_if_one_is_set_and_else_only_this_machine_is_admitted(
+async def test_a_token_is_required_if_set_and_otherwise_only_this_machine_is_admitted(
     monkeypatch: pytest.MonkeyPatch, token: str, sent: str, host: str, origin: str, status: int | None
 ) -> None:
     monkeypatch.setenv("CITELOOM_SERVER_TOKEN", token)
@@ -53,7 +53,7 @@ async def test_the_token_is_asked_for_if_one_is_set_and_else_only_this_machine_i
         assert status is None
 
 
-async def test_with_accounts_a_persons_token_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_with_accounts_a_personal_token_is_required(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CITELOOM_HOME", str(tmp_path))
     monkeypatch.setenv("CITELOOM_SERVER_TOKEN", TOKEN)
     monkeypatch.setenv("CITELOOM_OIDC_ISSUER", "https://id.example.org")  # a group's home, though nobody is there yet
@@ -80,7 +80,7 @@ async def test_with_accounts_a_persons_token_is_asked_for(tmp_path: Path, monkey
         ("store", "list_namespaces", {"namespace": None}, ["read"], False),
     ],
 )
-async def test_people_are_kept_apart(
+async def test_people_see_only_their_own_data(
     resource: str, action: str, value: dict[str, Any], rights: list[str], answer: object
 ) -> None:
     context: Any = SimpleNamespace(
@@ -93,7 +93,7 @@ async def test_people_are_kept_apart(
     assert value.get("metadata", {"owner": "ada"}) == {"owner": "ada"} or not rights
 
 
-def test_the_image_gets_what_the_server_needs_in_words_that_a_shell_leaves_alone() -> None:
+def test_the_image_installs_the_servers_packages_without_shell_characters() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     local, *listed = json.loads((ROOT / "langgraph.json").read_text("utf-8"))["dependencies"]
     names = [re.split(r"[^\w-]", item)[0] for item in project["server"]]
@@ -102,7 +102,7 @@ def test_the_image_gets_what_the_server_needs_in_words_that_a_shell_leaves_alone
 
 
 @pytest.mark.parametrize("name", ["home", "prompts_dir", "retraction_watch"])
-async def test_a_person_chooses_no_file_of_the_server(name: str, tmp_path: Path) -> None:
+async def test_a_person_cannot_choose_files_of_the_server(name: str, tmp_path: Path) -> None:
     context, token = SectionContext.model_validate({name: str(tmp_path)}), acting.set("ada")
     try:
         with pytest.raises(GraphInputError, match=f"only the server's owner can choose {name}"):

@@ -45,7 +45,7 @@ async def sent(_: Message) -> None:
     return None
 
 
-def test_sessions_whose_first_answer_is_still_sent_end_none_before_the_bound() -> None:
+def test_opening_sessions_evict_no_other_until_the_limit_is_reached() -> None:
     async def open_sessions(clients: list[str]) -> SlowManager:
         manager = SlowManager()
         sessions = McpSessions(cast(StreamableHTTPSessionManager, manager), MOST)

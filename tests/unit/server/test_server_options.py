@@ -38,9 +38,7 @@ HOSTS = [
 
 
 @pytest.mark.parametrize(("bound", "names", "given", "accepted"), HOSTS)
-def test_a_host_header_names_the_server_or_nothing(
-    bound: str, names: tuple[str, ...], given: str, accepted: bool
-) -> None:
+def test_a_host_header_must_name_the_server(bound: str, names: tuple[str, ...], given: str, accepted: bool) -> None:
     assert ServerOptions(bound, token=TOKEN, names=names).accepts_host(given) is accepted
 
 

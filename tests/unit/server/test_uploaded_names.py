@@ -27,11 +27,11 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("given", "stored"), NAMES)
-def test_a_name_is_stored_without_what_could_be_misread(given: str, stored: str) -> None:
+def test_a_name_is_stored_without_ambiguous_characters(given: str, stored: str) -> None:
     assert safe_name(given) == stored
 
 
-def test_names_that_are_the_same_on_some_file_systems_are_refused() -> None:
+def test_names_that_are_equal_on_some_file_systems_are_refused() -> None:
     assert refusal_reason("Paper.pdf", ["paper.pdf"]) == "has the same name as another file of this upload"
     assert refusal_reason("b.bib", ["a.bib"]) == "is a second .bib file; send one"
     assert refusal_reason("paper.pdf", ["other.pdf"]) == ""

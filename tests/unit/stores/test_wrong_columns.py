@@ -21,7 +21,7 @@ from citeloom.table_columns import TypedTable, WrongValueError
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_a_name_that_cannot_be_one_is_wrong(table: TypedTable, column: str, value: str) -> None:
+def test_an_invalid_name_is_a_wrong_value(table: TypedTable, column: str, value: str) -> None:
     with pytest.raises(WrongValueError, match=f"table {table.name}, column {column}"):
         table.decode([column], [(value,)])
 

@@ -44,7 +44,7 @@ PROSE = [
 
 
 @pytest.mark.parametrize(("text", "wanted"), PROSE, ids=[text[:30] for text, _ in PROSE])
-def test_prose_is_cut_where_a_reader_would(text: str, wanted: list[str]) -> None:
+def test_prose_is_split_where_a_reader_would_split_it(text: str, wanted: list[str]) -> None:
     assert [text[start:end] for start, end in sentence_spans(text)] == wanted
 
 
@@ -66,7 +66,7 @@ FRAGMENTS = [
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=8), max_size=40).map("".join))
-def test_spans_are_ordered_trimmed_and_leave_out_no_letter(text: str) -> None:
+def test_spans_are_ordered_trimmed_and_omit_no_letter(text: str) -> None:
     spans = sentence_spans(text)
     assert all(0 <= start < end <= len(text) for start, end in spans)
     assert all(text[start:end] == text[start:end].strip() for start, end in spans)
@@ -75,7 +75,7 @@ def test_spans_are_ordered_trimmed_and_leave_out_no_letter(text: str) -> None:
     assert not [char for index, char in enumerate(text) if index not in covered and char.isalpha()]
 
 
-def test_half_a_character_takes_no_sentence_away() -> None:
+def test_a_lone_surrogate_removes_no_sentence() -> None:
     text = "One \ud83d sentence. Another one."
     assert [text[start:end] for start, end in sentence_spans(text)] == ["One \ud83d sentence.", "Another one."]
 
@@ -92,7 +92,7 @@ def test_half_a_character_takes_no_sentence_away() -> None:
         ("", False),
     ],
 )
-def test_a_sentence_that_points_back_leans_on_the_one_before(sentence: str, leans: bool) -> None:
+def test_a_sentence_that_refers_back_depends_on_the_previous_one(sentence: str, leans: bool) -> None:
     assert is_context_dependent(sentence) is leans
 
 
@@ -106,5 +106,5 @@ def test_a_sentence_that_points_back_leans_on_the_one_before(sentence: str, lean
         ("It is approx. twice as good, vs. treeheatr alone.", 1),
     ],
 )
-def test_a_sentence_may_begin_with_a_name_in_small_letters(text: str, parts: int) -> None:
+def test_a_sentence_may_start_with_a_name_in_lower_case(text: str, parts: int) -> None:
     assert len(sentence_spans(text)) == parts

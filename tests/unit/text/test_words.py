@@ -24,7 +24,7 @@ from citeloom.text.words import foreign_language, plain_wording, stem, unescape_
         ("ﬁne tuning", "fine tuning"),
     ],
 )
-def test_typing_does_not_matter(one: str, other: str) -> None:
+def test_typography_does_not_change_the_wording(one: str, other: str) -> None:
     assert plain_wording(one) == plain_wording(other)
 
 
@@ -41,7 +41,7 @@ def test_typing_does_not_matter(one: str, other: str) -> None:
         ("degree bias", "bias degree"),
     ],
 )
-def test_meaning_does(one: str, other: str) -> None:
+def test_another_meaning_changes_the_wording(one: str, other: str) -> None:
     assert plain_wording(one) != plain_wording(other)
 
 
@@ -52,7 +52,7 @@ def test_plain_wording_stays_as_it_is(text: str) -> None:
     assert bool(once) == bool(text)
 
 
-def test_a_number_of_any_length_that_names_no_character_is_a_replacement_character() -> None:
+def test_a_numeric_reference_to_no_character_becomes_a_replacement_character() -> None:
     assert unescape_html(f"&#8211;&#0065; &#{'1' * 5_000}; &amp;") == "–A \ufffd &"
 
 
@@ -70,11 +70,11 @@ def test_a_number_of_any_length_that_names_no_character_is_a_replacement_charact
         ("CRISPR de novo assembly", ""),
     ],
 )
-def test_a_language_other_than_english_is_told_by_its_frequent_words(text: str, language: str) -> None:
+def test_a_language_other_than_english_is_recognised_by_its_frequent_words(text: str, language: str) -> None:
     assert foreign_language(text) == language
 
 
-def test_words_are_stemmed_by_several_threads_at_once() -> None:
+def test_several_threads_can_stem_words_at_once() -> None:
     """A stemmer keeps the word that it works on: shared by threads, it mixed words up, or failed."""
     words = [f"relational{first}{second}ization" for first in ascii_lowercase for second in ascii_lowercase]
     interval = sys.getswitchinterval()

@@ -21,13 +21,13 @@ BARE = "Coated implants loosened less often than bare implants in the older pati
 FULL = "Coated implants loosened less often than bare implants (4% of 112 against 9% of 108 older patients, p = 0.03)."
 
 
-def test_what_a_paper_states_twice_is_one_finding_with_the_words_of_both() -> None:
+def test_a_result_stated_twice_in_a_paper_is_one_finding_with_both_quotes() -> None:
     (kept,) = limit_findings([found(BARE, 0, score=0.9), found(FULL, 5)], EvidenceLimits())
     assert kept.finding.statement == FULL
     assert [chunk.index for chunk, _, _ in kept.finding.spans] == [0, 5]
 
 
-def test_the_numbers_of_a_result_in_other_words_are_no_second_finding() -> None:
+def test_a_reworded_result_with_the_same_numbers_is_not_a_second_finding() -> None:
     short = "Loosening was less frequent with coated implants in the trial: 4% of 112 against 9% of 108."
     (kept,) = limit_findings([found(FULL, 0, score=0.9), found(short, 5)], EvidenceLimits())
     assert kept.finding.statement == FULL and len(kept.finding.spans) == 2
@@ -36,7 +36,7 @@ def test_the_numbers_of_a_result_in_other_words_are_no_second_finding() -> None:
 @pytest.mark.parametrize(
     "other", [found(FULL.replace("9%", "8%"), 5), found(FULL, 5, "q"), found(FULL.replace("less", "more"), 5)]
 )
-def test_other_numbers_papers_or_directions_stay_apart(other: FoundEvidence) -> None:
+def test_findings_with_other_numbers_papers_or_directions_stay_apart(other: FoundEvidence) -> None:
     assert len(limit_findings([found(FULL), other], EvidenceLimits())) == 2
 
 

@@ -25,7 +25,7 @@ def real_papers(folder: Path) -> tuple[Paper, ...]:
     return tuple(read_bibliography(folder / "corpus" / "library.bib").papers.values())
 
 
-def test_at_least_38_of_40_questions_are_of_their_kind() -> None:
+def test_at_least_38_of_40_questions_get_the_right_kind() -> None:
     found = [
         question_kind(row["question"], "one_paper" if row["kind"] == "paper" else "survey") == row["kind"]
         for row in labelled()
@@ -42,16 +42,14 @@ def test_at_least_38_of_40_questions_are_of_their_kind() -> None:
         ("Trials of vitamin D: for each, the dose and the outcome", "inventory"),
     ],
 )
-def test_each_of_two_named_things_asks_for_no_inventory(question: str, kind: str) -> None:
+def test_a_question_about_two_named_things_is_not_an_inventory(question: str, kind: str) -> None:
     assert question_kind(question, "survey") == kind
 
 
 @pytest.mark.parametrize(
     "row", [row for row in labelled() if row["kind"] == "survey" and row["paper"]], ids=lambda row: row["paper"]
 )
-def test_a_question_in_the_words_of_a_title_is_a_survey_that_starts_there(
-    row: dict[str, str], shared_dir: Path
-) -> None:
+def test_a_question_that_resembles_a_title_is_a_survey_that_starts_there(row: dict[str, str], shared_dir: Path) -> None:
     found = route(row["question"], real_papers(shared_dir))
     assert (found.track, found.papers, found.start) == ("survey", (), (row["paper"],))
 

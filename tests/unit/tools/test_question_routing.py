@@ -57,7 +57,7 @@ MADE_UP = (
 )
 
 
-def test_a_key_that_is_a_word_counts_when_it_is_marked() -> None:
+def test_a_key_that_is_also_a_word_counts_only_if_marked() -> None:
     assert route("Which paper is about 2021?", MADE_UP).papers == ()
     assert route("What does @paper say?", MADE_UP).papers == ("paper",)
 
@@ -81,13 +81,11 @@ SENSORS = (
         ("What is in the article on small ensembles of small networks?", ("okafor2022ensembles",)),
     ],
 )
-def test_a_few_words_of_a_title_name_the_paper_only_if_they_are_meant_as_a_title(
-    question: str, papers: tuple[str, ...]
-) -> None:
+def test_a_few_words_of_a_title_name_the_paper_only_if_meant_as_a_title(question: str, papers: tuple[str, ...]) -> None:
     assert route(question, SENSORS).papers == papers
 
 
-def test_two_papers_of_one_title_are_not_named_by_it() -> None:
+def test_a_title_shared_by_two_papers_names_neither() -> None:
     twins = [Paper("a", "On Looms and Engines"), Paper("b", "On looms and engines")]
     assert route('What is in "On Looms and Engines"?', twins) == Route("survey")
 
@@ -155,7 +153,7 @@ def test_an_answer_says_whether_the_question_or_a_mention_chose_its_paper(questi
         max_size=12,
     )
 )
-def test_any_text_has_a_route_to_papers_that_are_there(words: list[str]) -> None:
+def test_any_text_is_routed_to_existing_papers(words: list[str]) -> None:
     found = route(" ".join(words), MADE_UP)
     assert set(found.papers) <= {paper.key for paper in MADE_UP}
     assert (found.track == "one_paper") == (len(found.papers) == 1)

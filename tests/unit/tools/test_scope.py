@@ -24,7 +24,7 @@ PAPER = Paper("a2015b", "On A", year=2015, venue="Journal of Things")
     ],
 )
 def test_a_search_stays_inside_the_limits(asked: Scope, limits: Scope, left: Scope) -> None:
-    assert asked.narrowed(limits) == left
+    assert asked.narrow(limits) == left
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def test_a_search_stays_inside_the_limits(asked: Scope, limits: Scope, left: Sco
         (Scope(venue="Science"), False),
     ],
 )
-def test_a_paper_is_inside_or_not(scope: Scope, inside: bool) -> None:
+def test_a_paper_is_either_inside_or_outside_the_scope(scope: Scope, inside: bool) -> None:
     assert scope.holds(PAPER) is inside
 
 
-def test_a_paper_without_a_year_is_in_no_time() -> None:
+def test_a_paper_without_a_year_is_outside_every_range_of_years() -> None:
     assert not Scope(years=(0, 9999)).holds(Paper("a", "A"))
 
 
@@ -53,7 +53,7 @@ def test_a_paper_without_a_year_is_in_no_time() -> None:
         ("Why " * MOST_WORDS, " ".join(["Why"] * MOST_WORDS)),
     ],
 )
-def test_white_space_is_folded_and_no_word_is_lost(typed: str, asked: str) -> None:
+def test_white_space_is_collapsed_and_no_word_is_lost(typed: str, asked: str) -> None:
     assert plain_question(typed) == asked
 
 
@@ -72,7 +72,7 @@ def test_white_space_is_folded_and_no_word_is_lost(typed: str, asked: str) -> No
         (["How?"], "list"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_one_line(typed: object, said: str) -> None:
+def test_an_impossible_search_is_refused_in_one_line(typed: object, said: str) -> None:
     with pytest.raises(InputError) as caught:
         plain_question(typed)
     assert said in str(caught.value) and "\n" not in str(caught.value)

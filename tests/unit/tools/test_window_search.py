@@ -22,24 +22,24 @@ def test_papers_far_from_all_needs_are_left_out_with_all_their_hits() -> None:
     assert order_hits([], 0.08, 0) == []
 
 
-def test_hits_of_one_paper_let_others_pass() -> None:
+def test_many_hits_of_one_paper_do_not_crowd_out_others() -> None:
     found = hits(("a", 0.9), ("a", 0.9), ("a", 0.9), ("b", 0.8), ("c", 0.8))
     assert keys(order_hits(found, 0.0, 3)) == "abaca"
     assert keys(order_hits(found, 0.0, 0)) == "aaabc"
 
 
 @pytest.mark.parametrize(("papers", "share"), [(0, 1.0), (1, 1.0), (2, 0.7), (3, 0.5), (9, 0.5)])
-def test_the_fewer_papers_the_larger_their_shares(papers: int, share: float) -> None:
+def test_fewer_papers_get_larger_shares(papers: int, share: float) -> None:
     assert share_of_paper(papers, 0.5) == share
 
 
-def test_chunks_of_named_papers_take_turns_in_the_order_in_which_the_papers_were_named() -> None:
+def test_chunks_of_named_papers_alternate_in_the_order_of_naming() -> None:
     found = ["a:00003", "a:00001", "b:00007", "a:00009", "b:00002"]
     assert take_turns(found, ["b", "a"]) == ["b:00007", "a:00003", "b:00002", "a:00001", "a:00009"]
     assert take_turns(found, ["a", "c", "b"]) == ["a:00003", "b:00007", "a:00001", "b:00002", "a:00009"]
 
 
-def test_every_second_hit_is_of_a_named_paper_in_proportion_to_how_often_and_how_early_it_is_named() -> None:
+def test_every_second_hit_goes_to_named_papers_weighted_by_how_often_and_early() -> None:
     shares = shares_of_named([["c", "b"], ["c"], ["c", "b", "a"]])
     assert shares == {"c": 3.0, "b": 1.0, "a": 1 / 3}
     found = hits(*[("a", 0.9)] * 4, *[("b", 0.9)] * 4, *[("c", 0.5)] * 4, ("d", 0.5))

@@ -28,11 +28,11 @@ CONTENT = ZoteroContent(ITEMS, collections=COLLECTIONS)
         ("METHODS1", "METHODS1"),
     ],
 )
-def test_a_collection_by_name_path_or_key(name: str, key: str) -> None:
+def test_a_collection_is_chosen_by_name_path_or_key(name: str, key: str) -> None:
     assert find_scopes([name], CONTENT) == {key}
 
 
-def test_no_name_is_the_whole_library() -> None:
+def test_without_a_name_the_whole_library_is_chosen() -> None:
     assert find_scopes([], CONTENT) == {WHOLE} and len(scope_members([WHOLE], CONTENT)[WHOLE]) == len(ITEMS)
 
 
@@ -44,7 +44,7 @@ def test_no_name_is_the_whole_library() -> None:
         ("zzzzz", "'A'"),
     ],
 )
-def test_a_name_that_is_unknown_or_ambiguous(name: str, said: str) -> None:
+def test_an_unknown_or_ambiguous_name_is_refused(name: str, said: str) -> None:
     with pytest.raises(InputError) as raised:
         find_scopes([name], CONTENT)
     assert raised.match(said)
@@ -55,13 +55,13 @@ def test_a_library_without_collections_says_so() -> None:
         find_scopes(["Thesis"], ZoteroContent(()))
 
 
-def test_collections_below_count_and_a_cycle_ends() -> None:
+def test_subcollections_are_included_and_a_cycle_ends() -> None:
     members = scope_members(["THESIS00", "CYCLEAAA", "GONE0000"], CONTENT)
     assert members["THESIS00"] == {"IHESIS00", "IETHODS1"}
     assert members["CYCLEAAA"] == {"IYCLEAAA", "IYCLEBBB"} and members["GONE0000"] == frozenset()
 
 
-def test_a_group_by_name_or_id() -> None:
+def test_a_group_is_chosen_by_name_or_id() -> None:
     groups = [ZoteroLibrary(1, "Weavers"), ZoteroLibrary(2, "Twins"), ZoteroLibrary(3, "Twins")]
     assert choose_library(groups, "weavers").group == choose_library(groups, "1").group == 1
     with pytest.raises(InputError, match="2, 3"):

@@ -36,7 +36,7 @@ def _paper(item: ZoteroItem, pdf: str = "") -> Paper:
         ("somethingNew", {"title": "T"}, ["@misc{", "title = {{T}}"]),
     ],
 )
-def test_each_kind_has_its_type_and_venue(kind: str, fields: dict[str, str], written: list[str]) -> None:
+def test_each_kind_of_item_has_its_type_and_venue(kind: str, fields: dict[str, str], written: list[str]) -> None:
     entry = item_entry(_item(kind, **fields), "key1", OWN)
     assert all(part in entry for part in written), entry
 
@@ -52,11 +52,11 @@ def test_each_kind_has_its_type_and_venue(kind: str, fields: dict[str, str], wri
         ("", None),
     ],
 )
-def test_the_year_of_a_date_in_either_form(date: str, year: int | None) -> None:
+def test_the_year_is_read_from_dates_in_both_forms(date: str, year: int | None) -> None:
     assert _paper(_item(title="T", date=date)).year == year
 
 
-def test_names_of_people_institutions_and_editors() -> None:
+def test_names_of_people_institutions_and_editors_are_read() -> None:
     people = (
         Creator("author", "van der Berg", "Jan"),
         Creator("author", "Sand and Stone Institute"),
@@ -71,12 +71,12 @@ def test_names_of_people_institutions_and_editors() -> None:
     assert edited.authors == ("Ed Itor",)
 
 
-def test_a_doi_from_its_field_a_link_or_extra() -> None:
+def test_a_doi_is_read_from_its_field_a_link_or_extra() -> None:
     for fields in ({"DOI": "https://doi.org/10.5555/A.b"}, {"extra": "PMID: 3\nDOI: 10.5555/A.b"}):
         assert _paper(_item(title="T", **fields)).doi == "10.5555/a.b"
 
 
-def test_tags_and_collections_are_kept_in_the_entry_whatever_their_signs() -> None:
+def test_tags_and_collections_are_kept_whatever_characters_they_contain() -> None:
     tags = ("50% & more", "Looms, hand", "{evil}")
     item = ZoteroItem("ABCD2345", "thesis", {"title": "T, keywords = {no}"}, tags=tags)
     parsed = parse_bibliography(item_entry(item, "key1", OWN, collections=["Thesis/To read; soon"]), source="x")
@@ -87,7 +87,7 @@ def test_tags_and_collections_are_kept_in_the_entry_whatever_their_signs() -> No
 HOSTILE = "}}, evil = {x}\n}\n@article{other, title={\\input{/etc/passwd}} %$#_&~^\\ {"
 
 
-def test_nothing_in_an_item_can_end_its_field() -> None:
+def test_no_text_of_an_item_can_end_its_field() -> None:
     names = "title abstractNote publicationTitle url DOI pages volume issue series place publisher ISBN extra".split()
     paper = _paper(
         _item("journalArticle", Creator("author", HOSTILE, HOSTILE), **dict.fromkeys(names, HOSTILE)), "PDFS2345"
@@ -113,10 +113,10 @@ def test_nothing_in_an_item_can_end_its_field() -> None:
         ({"citationKey": "x" * 300}, "", ""),
     ],
 )
-def test_the_key_of_better_bibtex(fields: dict[str, str], known: str, key: str) -> None:
+def test_the_key_of_better_bibtex_is_used(fields: dict[str, str], known: str, key: str) -> None:
     assert bibtex_key(_item(**fields), known) == key
 
 
-def test_a_key_by_the_pattern_of_the_settings() -> None:
+def test_a_key_follows_the_pattern_in_the_settings() -> None:
     item = _item("journalArticle", Creator("author", "Lovelace", "Ada"), title="On the Looms", date="2020")
     assert KeyPattern("auth.lower + year + veryshorttitle.lower").key(key_fields(item)) == "lovelace2020looms"

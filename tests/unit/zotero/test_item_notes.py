@@ -26,15 +26,15 @@ from citeloom.zotero.zotero_records import Record, build_content
         ("", ""),
     ],
 )
-def test_a_note_is_its_visible_text(html: str, text: str) -> None:
+def test_a_note_becomes_its_visible_text(html: str, text: str) -> None:
     assert html_text(html) == text
 
 
-def test_a_large_picture_does_not_push_the_text_out() -> None:
+def test_a_large_picture_does_not_crowd_out_the_text() -> None:
     assert html_text(f"<img src='data:image/png;base64,{'A' * 3_000_000}'><p>after</p>") == "after"
 
 
-def test_notes_by_age_then_marks_by_page() -> None:
+def test_notes_are_ordered_by_age_and_highlights_by_page() -> None:
     records: dict[str, Record] = {
         "I": {"itemType": "book"},
         "F": {"itemType": "attachment", "parentItem": "I"},

@@ -24,7 +24,7 @@ BIB = "@article{b2019, title = {On {α} ≤ β}, author = {Bea Brown}, year = {2
 
 
 @pytest.mark.long
-def test_no_character_is_lost_with_xelatex(tmp_path: Path) -> None:
+def test_xelatex_prints_every_character(tmp_path: Path) -> None:
     engine = shutil.which("xelatex") or shutil.which("tectonic")
     if engine is None:
         pytest.skip("no xelatex or tectonic here (apt-get install texlive-xetex texlive-fonts-recommended)")
@@ -46,7 +46,7 @@ def test_no_character_is_lost_with_xelatex(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_pdflatex_prints_the_names_of_signs_that_its_fonts_lack(tmp_path: Path) -> None:
+def test_pdflatex_prints_the_names_of_symbols_missing_from_its_fonts(tmp_path: Path) -> None:
     if shutil.which("pdflatex") is None:
         pytest.skip("no pdflatex here (apt-get install texlive-latex-recommended)")
     bib = BIB.replace("On {α}", "On ♂ and {α}")
@@ -71,7 +71,7 @@ def _compile(folder: Path, engine: str) -> None:
         subprocess.run(command, cwd=folder, capture_output=True, check=False)
 
 
-def test_latex_names_signs_by_commands_and_leaves_addresses_alone() -> None:
+def test_symbols_become_latex_commands_and_addresses_stay() -> None:
     tex = convert("# Results\n\nα ≤ 5 in $β_1$, x⁻¹, `γ`, Nguyễn and ♀.\n", "", "tex").decode()
     body = tex.partition("\\begin{document}")[2]
     for command in (r"\ensuremath{\alpha}", r"\ensuremath{\leq}", r"\ensuremath{\beta}", r"{\symbolfont ♀}", "Nguyễn"):

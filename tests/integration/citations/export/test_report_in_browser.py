@@ -1,4 +1,4 @@
-"""The evidence report in a real browser: what a click and a key open, and that nothing a paper holds comes alive."""
+"""The evidence report in a real browser: what clicks and keys open, and that content of papers stays inert."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _desktop(page: Page) -> None:
 
 @pytest.fixture
 def asked() -> Iterator[tuple[str, list[str]]]:
-    """The address of a server here, and the paths it was asked for."""
+    """The address of a local server, and the paths requested from it."""
     paths: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -62,7 +62,7 @@ def _report(folder: Path, said: str = "", draft: str | None = None) -> Path:
 
 
 def _hostile(address: str) -> str:
-    """Everything by which a document could run code or call home, and the ends of all that it could stand in."""
+    """Everything by which a document could run code or call home, with the ends of all surrounding markup."""
     return (
         "\"'></mark></q></blockquote></p></a></li></details></section></style></title></textarea>"
         "<script>window.pwned = 1; alert('pwned')</script>"
@@ -76,7 +76,7 @@ def _hostile(address: str) -> str:
     )
 
 
-def test_a_click_on_a_citation_shows_its_passage_and_leaves_the_text_where_it_is(page: Page, tmp_path: Path) -> None:
+def test_clicking_a_citation_shows_its_passage_and_does_not_move_the_text(page: Page, tmp_path: Path) -> None:
     page.open(_report(tmp_path))
     assert not page.visible("#c1") and page.visible("#r1")
     page.click("#r1")
@@ -91,7 +91,7 @@ def test_a_click_on_a_citation_shows_its_passage_and_leaves_the_text_where_it_is
     assert not page.visible("#c2")
 
 
-def test_the_keyboard_alone_opens_walks_and_closes(page: Page, tmp_path: Path) -> None:
+def test_the_report_can_be_used_with_the_keyboard_alone(page: Page, tmp_path: Path) -> None:
     page.open(_report(tmp_path))
     for _ in range(30):
         page.press("Tab")
@@ -112,7 +112,7 @@ def test_the_keyboard_alone_opens_walks_and_closes(page: Page, tmp_path: Path) -
     assert page.run("document.activeElement.id") == "r2", "back where the reader was"
 
 
-def test_a_search_shows_what_it_found_even_when_it_is_folded_away(page: Page, tmp_path: Path) -> None:
+def test_a_folded_search_opens_to_show_its_results(page: Page, tmp_path: Path) -> None:
     page.open(_report(tmp_path))
     assert not page.visible("#E3 blockquote")
     page.click("a[href='#E3']")
@@ -146,7 +146,7 @@ _ABOVE_THE_SHEET = """(number => {
 
 
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (320, 568), (800, 1100)])
-def test_on_a_phone_the_citation_that_was_clicked_stands_above_the_sheet(
+def test_on_a_phone_the_clicked_citation_is_above_the_sheet(
     page: Page, tmp_path: Path, width: int, height: int
 ) -> None:
     page.show(width=width, height=height)
@@ -163,7 +163,7 @@ def test_on_a_phone_the_citation_that_was_clicked_stands_above_the_sheet(
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(page: Page, tmp_path: Path, dark: bool) -> None:
+def test_text_is_readable_in_light_and_dark_mode(page: Page, tmp_path: Path, dark: bool) -> None:
     page.show(width=1440, height=900, dark=dark)
     page.open(_report(tmp_path))
     page.click("#r1")
@@ -180,7 +180,7 @@ def test_text_can_be_read_in_light_and_dark(page: Page, tmp_path: Path, dark: bo
         assert page.contrast(selector) >= 4.5, selector
 
 
-def test_on_paper_every_passage_stands_open(page: Page, tmp_path: Path) -> None:
+def test_printing_opens_every_passage(page: Page, tmp_path: Path) -> None:
     page.show(width=800, height=1100, media="print")
     page.open(_report(tmp_path))
     for selector in ("#c1 mark", "#c2 mark"):
@@ -188,9 +188,7 @@ def test_on_paper_every_passage_stands_open(page: Page, tmp_path: Path) -> None:
     assert not page.run("document.querySelector('#c1 nav').checkVisibility()")
 
 
-def test_a_paper_full_of_html_and_scripts_does_nothing(
-    page: Page, tmp_path: Path, asked: tuple[str, list[str]]
-) -> None:
+def test_html_and_scripts_in_a_paper_do_nothing(page: Page, tmp_path: Path, asked: tuple[str, list[str]]) -> None:
     address, paths = asked
     hostile = _hostile(address)
     report = _report(tmp_path, hostile, draft=f"Degree matters [E1][E2]. It lasts [E2]. {hostile}")
@@ -210,7 +208,7 @@ def test_a_paper_full_of_html_and_scripts_does_nothing(
     assert page.refused == [], "nothing came so far that the policy had to stop it"
 
 
-def test_were_an_escape_missed_the_policy_would_still_stop_it(
+def test_the_policy_blocks_scripts_even_if_escaping_failed(
     page: Page, tmp_path: Path, asked: tuple[str, list[str]]
 ) -> None:
     address, paths = asked

@@ -101,7 +101,7 @@ def _citations(parts: dict[str, str]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("csl", ["", "ieee", "apa"])
 @pytest.mark.parametrize("target", ["docx", "odt"])
-def test_each_citation_is_a_field_with_its_works_and_what_it_shows(target: str, csl: str) -> None:
+def test_each_citation_is_a_field_with_its_works_and_displayed_text(target: str, csl: str) -> None:
     parts = _made(target, csl)
     first, second, third = _citations(parts)
     text = re.sub("<[^<>]*>", "", re.sub("<w:instrText.*?</w:instrText>", "", "".join(parts.values())))
@@ -129,7 +129,7 @@ def test_each_citation_is_a_field_with_its_works_and_what_it_shows(target: str, 
 
 
 @pytest.mark.parametrize("target", ["docx", "odt"])
-def test_the_document_says_which_style_zotero_has_to_refresh_and_which_run_it_is_of(target: str) -> None:
+def test_the_document_stores_its_zotero_style_and_its_run(target: str) -> None:
     parts = _made(target, "ieee")
     xml = parts["docProps/custom.xml" if target == "docx" else "meta.xml"]
     values = re.findall(r'name="(ZOTERO_PREF_\d|citeloom-run)"[^>]*>(?:<vt:lpwstr>)?([^<]*)<', xml)
@@ -143,7 +143,7 @@ def test_the_document_says_which_style_zotero_has_to_refresh_and_which_run_it_is
     assert prefs["fieldType"] == ("Field" if target == "docx" else "ReferenceMark") and prefs["noteType"] == "0"
 
 
-def test_word_gets_equations_captions_cross_references_comments_and_no_fields_unless_wanted() -> None:
+def test_word_gets_equations_captions_cross_references_comments_and_fields_only_on_request() -> None:
     parts = _made("docx")
     document, comments = parts["word/document.xml"], parts["word/comments.xml"]
     assert "<m:oMath>" in document and "<w:tbl>" in document
@@ -219,7 +219,7 @@ def test_captions_of_tables_are_sequence_fields_and_mentions_refer_to_them(targe
 
 
 @pytest.mark.parametrize("target", ["docx", "odt"])
-def test_a_template_gives_its_styles_and_a_bad_one_is_refused_in_a_line(target: str, tmp_path: Path) -> None:
+def test_a_template_provides_styles_and_a_bad_one_is_refused_in_one_line(target: str, tmp_path: Path) -> None:
     good = tmp_path / f"my.{target}"
     good.write_bytes(convert("# Mine\n", "", target))  # type: ignore[arg-type]
     assert _made(target, options=DocumentOptions(reference_doc=good))
@@ -247,7 +247,7 @@ _KINDS = """
 
 
 @pytest.mark.parametrize("target", ["docx", "odt"])
-def test_fields_of_works_of_every_kind_are_as_csl_has_them(target: str) -> None:
+def test_fields_for_all_kinds_of_works_follow_csl(target: str) -> None:
     source = "# Results\n\n" + " ".join(f"It is so [@{key}, p. 4]." for key in "abcdefg") + "\n"
     data = convert(source, _KINDS, target, document=DocumentOptions("zotero"))  # type: ignore[arg-type]
     with zipfile.ZipFile(BytesIO(data)) as archive:

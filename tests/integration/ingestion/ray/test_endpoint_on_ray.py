@@ -44,7 +44,7 @@ class Crowd(FakeOpenAI):
                 self.inside -= 1
 
 
-async def test_one_limit_holds_for_the_cluster_and_no_text_is_paid_twice(
+async def test_one_limit_holds_for_the_cluster_and_no_text_is_paid_for_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 200)

@@ -139,7 +139,7 @@ def mark(paper: Path, word: str) -> None:
     paper.write_text(text.replace("## Results", f"## Results\n\nThe {word} was tried."), encoding="utf-8")
 
 
-async def test_five_workers_killed_at_work_and_two_killed_between_stages_cost_nothing(
+async def test_killing_seven_workers_costs_nothing(
     libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 60)
@@ -168,7 +168,7 @@ async def test_five_workers_killed_at_work_and_two_killed_between_stages_cost_no
 @pytest.mark.parametrize(
     ("stage", "reason"), [("parse", ray_executor.LOST), ("split", ray_executor.LOST), ("embed", NOT_EMBEDDED)]
 )
-async def test_a_paper_that_always_ends_its_worker_is_refused_and_the_others_are_ingested(
+async def test_a_paper_that_always_kills_its_worker_is_refused_and_the_others_are_ingested(
     stage: str, reason: str, libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 20)
@@ -200,7 +200,7 @@ async def test_a_paper_whose_worker_is_killed_five_times_is_ingested(
 
 
 @pytest.mark.parametrize("calls", [0, 1, 4], ids=["first file", "second", "later"])
-async def test_a_connection_that_is_lost_between_two_calls_pauses_the_ingest(
+async def test_a_connection_lost_between_two_calls_pauses_the_ingest(
     calls: int, libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any
 ) -> None:
     papers = write_papers(tmp_path / "papers", 6)
@@ -237,7 +237,7 @@ async def test_a_file_that_vanishes_after_it_was_found_is_refused(
     assert "paper001.md" in {Path(item.path).name for item in report.refused}
 
 
-async def test_a_large_file_is_parse_here(
+async def test_a_large_file_is_parsed_locally(
     libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 10)
@@ -250,7 +250,7 @@ async def test_a_large_file_is_parse_here(
     await require_equal(*libraries)
 
 
-async def test_a_worker_of_another_version_is_named(
+async def test_a_worker_of_another_version_is_reported(
     libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 3)
@@ -263,7 +263,7 @@ async def test_a_worker_of_another_version_is_named(
     assert not libraries[1].papers()
 
 
-async def test_a_worker_without_citeloom_is_named(
+async def test_a_worker_without_citeloom_is_reported(
     libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 3)

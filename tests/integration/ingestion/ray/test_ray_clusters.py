@@ -75,7 +75,7 @@ def require_running(process: subprocess.Popen[str]) -> None:
         raise AssertionError(process.communicate())
 
 
-async def test_ray_is_started_for_the_ingest_and_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_ray_started_for_an_ingest_leaves_nothing_behind(tmp_path: Path) -> None:
     papers = write_papers(tmp_path / "papers", 12)
     process = start("--home", tmp_path / "ray", "ingest", papers, "--json", "--ray", "--ray-workers", "1", cwd=tmp_path)
     os.kill(wait_until_busy(process), signal.SIGKILL)
@@ -90,7 +90,7 @@ async def test_ray_is_started_for_the_ingest_and_leaves_nothing_behind(tmp_path:
     await require_same(tmp_path / "ray", tmp_path / "here")
 
 
-async def test_ctrl_c_ends_ray_and_the_next_ingest_continues(tmp_path: Path) -> None:
+async def test_ctrl_c_stops_ray_and_the_next_ingest_continues(tmp_path: Path) -> None:
     papers = write_papers(tmp_path / "papers", 40)
     process = start("--home", tmp_path / "ray", "ingest", papers, "--ray", cwd=tmp_path)
     wait_until_busy(process)
@@ -104,7 +104,7 @@ async def test_ctrl_c_ends_ray_and_the_next_ingest_continues(tmp_path: Path) -> 
     await require_same(tmp_path / "ray", tmp_path / "here")
 
 
-async def test_a_killed_ingest_takes_ray_with_it_and_the_next_one_continues(tmp_path: Path) -> None:
+async def test_a_killed_ingest_stops_ray_and_the_next_one_continues(tmp_path: Path) -> None:
     papers = write_papers(tmp_path / "papers", 60)
     process = start("--home", tmp_path / "ray", "ingest", papers, "--ray", cwd=tmp_path)
     home = FolderHome(tmp_path / "ray")
@@ -139,7 +139,9 @@ def stored(home: Home) -> int:
 
 
 @pytest.mark.parametrize("client", [False, True], ids=["host:port", "ray://"])
-async def test_a_cluster_is_joined_and_left_running(client: bool, tmp_path: Path, cluster_folder: Path) -> None:
+async def test_an_existing_cluster_is_joined_and_left_running(
+    client: bool, tmp_path: Path, cluster_folder: Path
+) -> None:
     papers = write_papers(tmp_path / "papers", 12)
     (papers / "onnxruntime.py").write_text("raise SystemExit('imported from the folder')\n", encoding="utf-8")
     with started_cluster(cluster_folder, cpus=2) as addresses:
@@ -182,7 +184,7 @@ def test_a_cluster_that_goes_away_pauses_the_ingest(
     assert not elsewhere.exists()
 
 
-async def test_a_lost_node_costs_no_paper(tmp_path: Path, cluster_folder: Path) -> None:
+async def test_losing_a_node_loses_no_paper(tmp_path: Path, cluster_folder: Path) -> None:
     papers = write_papers(tmp_path / "papers", 40)
     with started_cluster(cluster_folder, cpus=1) as (join, address), further_node(cluster_folder, join) as node:
         process = start("--home", tmp_path / "ray", "ingest", papers, "--json", "--ray", address, cwd=tmp_path)

@@ -30,17 +30,17 @@ from tests.support.ray_processes import free_ports
         (["papers", "--", "--ray"], ["papers", "--", "--ray"]),
     ],
 )
-def test_the_option_may_lack_its_address(given: list[str], whole: list[str]) -> None:
+def test_the_ray_option_needs_no_address(given: list[str], whole: list[str]) -> None:
     assert with_ray_address(given) == whole
 
 
 @pytest.mark.parametrize("address", ["papers", "ray://", "ray://host", "host:port", "http://host:1", "a b:1", ""])
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(InputError, match="is not the address of a Ray cluster"):
         RayRequest(address)
 
 
-def test_a_missing_package_is_named(
+def test_a_missing_package_is_reported(
     papers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
@@ -52,7 +52,7 @@ def test_a_missing_package_is_named(
     ]
 
 
-def test_a_missing_path_or_bib_leaves_no_home(
+def test_a_missing_path_or_bib_creates_no_home(
     papers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for given in (["nowhere"], [papers, "--bib", "nowhere.bib"]):
@@ -61,7 +61,7 @@ def test_a_missing_path_or_bib_leaves_no_home(
         assert not (tmp_path / "home").exists()
 
 
-def test_an_address_that_does_not_answer_is_named(
+def test_an_address_without_an_answer_is_reported(
     papers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("ray", reason="needs the extra 'ray'")

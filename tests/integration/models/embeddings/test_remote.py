@@ -30,7 +30,7 @@ def settings(server: FakeOpenAI, **given: Any) -> Settings:
     return Settings(embedding_model="some-embedder", embedding_base_url=server.base_url, **given)
 
 
-async def test_vectors_in_order_and_of_length_one(journal: Journal) -> None:
+async def test_vectors_are_in_order_and_have_length_one(journal: Journal) -> None:
     done: list[int] = []
     with FakeOpenAI(model="some-embedder", api_key="k") as server:
         model = endpoint_embedding(settings(server, embedding_api_key="k"), journal=journal, scope=RUN)
@@ -60,7 +60,7 @@ async def test_no_text_is_paid_for_twice_however_it_is_batched(journal: Journal)
     assert await journal.usage(RUN) == Usage(embedded_texts=15, input_tokens=counted)
 
 
-async def test_nothing_to_embed(journal: Journal) -> None:
+async def test_blank_texts_are_not_sent(journal: Journal) -> None:
     with FakeOpenAI() as server:
         model = endpoint_embedding(settings(server), journal=journal, scope=RUN)
         assert (await model.embed_documents([])).shape[0] == 0
@@ -100,7 +100,9 @@ def vectors(*rows: list[float]) -> dict[str, Any]:
     ],
     ids=["one less", "ragged", "empty", "not a number", "no data", "no vectors", "words", "mixed places"],
 )
-async def test_vectors_that_are_none(journal: Journal, clock: FakeClock, body: dict[str, Any], words: str) -> None:
+async def test_invalid_vectors_are_refused(
+    journal: Journal, clock: FakeClock, body: dict[str, Any], words: str
+) -> None:
     with FakeOpenAI(behaviour=lambda _: Raw(json.dumps(body))) as server:
         model = endpoint_embedding(settings(server), journal=journal, scope=RUN)
         model._limiter = Limiter(max_concurrency=2, max_retries=3, timeout=60, clock=clock)
@@ -127,7 +129,7 @@ class HandedIn(Embeddings):
         return [1.0, float(len(text))]
 
 
-async def test_any_langchain_embeddings_can_be_handed_in(journal: Journal) -> None:
+async def test_any_langchain_embeddings_object_is_accepted(journal: Journal) -> None:
     given = HandedIn()
     model = embedding_for(given, Settings(), journal=journal, scope=RUN)
     rows = await model.embed_documents(["one", "three"])
@@ -139,7 +141,7 @@ async def test_any_langchain_embeddings_can_be_handed_in(journal: Journal) -> No
     assert model.name.startswith("other at ")
 
 
-async def test_what_a_run_embeds_is_bounded_by_its_budget(journal: Journal) -> None:
+async def test_a_budget_limits_what_a_run_embeds(journal: Journal) -> None:
     with FakeOpenAI() as server:
         model = endpoint_embedding(settings(server), journal=journal, scope=RUN)
         with bill_to("section", Budget(BudgetLimits(calls=3), {}, journal, "section")):
@@ -163,7 +165,7 @@ async def test_tokens_of_embeddings_count_too(journal: Journal) -> None:
     assert used.embedded_texts == server.calls()
 
 
-async def test_a_cost_cannot_be_held_without_the_price_of_the_embedding(journal: Journal) -> None:
+async def test_a_cost_limit_needs_the_price_of_the_embedding(journal: Journal) -> None:
     with FakeOpenAI() as server:
         model = endpoint_embedding(settings(server), journal=journal, scope=RUN)
         with (

@@ -82,7 +82,7 @@ class Recorder(AsyncCallbackHandler):
         self.seen.append(type(error).__name__)
 
 
-async def test_callbacks_of_the_surrounding_chain_see_each_request(journal: Journal) -> None:
+async def test_callbacks_of_the_surrounding_chain_receive_each_request(journal: Journal) -> None:
     recorder = Recorder()
     with FakeOpenAI(behaviour=lambda body: Status(400) if body["messages"][0]["content"] == "two" else None) as server:
         caller = ChatCaller(settings(server), "writer", journal=journal, scope=RUN)
@@ -99,7 +99,7 @@ async def test_callbacks_of_the_surrounding_chain_see_each_request(journal: Jour
     assert recorder.seen[4:] == ["some-model", ["two"], [], "ServerRefusalError"]
 
 
-async def test_what_goes_out_and_what_comes_back(journal: Journal) -> None:
+async def test_requests_and_answers_have_the_documented_form(journal: Journal) -> None:
     with FakeOpenAI(api_key=KEY, model="some-model") as server:
         caller = ChatCaller(settings(server, chat_api_key=KEY), "writer", journal=journal, scope=RUN)
         answer = await caller.call(ASKED, max_tokens=77)
@@ -123,7 +123,7 @@ async def test_what_goes_out_and_what_comes_back(journal: Journal) -> None:
     assert await journal.usage(RUN) == Usage(1, 0, usage["input_tokens"], usage["output_tokens"])
 
 
-async def test_structured_answers_and_their_replay(journal: Journal) -> None:
+async def test_structured_answers_are_validated_and_replayed(journal: Journal) -> None:
     with FakeOpenAI() as server:
         caller = ChatCaller(settings(server), "reader", journal=journal, scope=RUN)
         paid = await caller.call(ASKED, schema=SCHEMA, max_tokens=50)
@@ -136,7 +136,7 @@ async def test_structured_answers_and_their_replay(journal: Journal) -> None:
     assert server.calls() == 1
 
 
-async def test_a_conversation_with_tools(journal: Journal) -> None:
+async def test_a_conversation_uses_tools(journal: Journal) -> None:
     with FakeOpenAI(tool_turns=2) as server:
         caller = ChatCaller(settings(server), "agent", journal=journal, scope=RUN)
         messages: list[BaseMessage] = list(ASKED)
@@ -156,7 +156,7 @@ async def test_a_conversation_with_tools(journal: Journal) -> None:
     assert calls["content"] is None  # some servers refuse an empty text
 
 
-async def test_an_answer_cut_off_at_its_limit_is_kept_with_its_reason(journal: Journal) -> None:
+async def test_an_answer_cut_off_at_its_limit_is_kept_with_the_reason(journal: Journal) -> None:
     def cut(body: dict[str, Any]) -> dict[str, Any]:
         return envelope(body, content='{"summary": "half', finish_reason="length")
 
@@ -168,7 +168,7 @@ async def test_an_answer_cut_off_at_its_limit_is_kept_with_its_reason(journal: J
             assert answer.message.response_metadata["finish_reason"] == "length"
 
 
-async def test_a_rejected_answer_is_asked_for_again_in_a_later_run(journal: Journal) -> None:
+async def test_a_rejected_answer_is_requested_again_in_a_later_run(journal: Journal) -> None:
     with FakeOpenAI() as server:
         caller = ChatCaller(settings(server), "reader", journal=journal, scope=RUN)
         answer = await caller.call(ASKED)
@@ -196,7 +196,7 @@ async def test_a_rejected_answer_is_asked_for_again_in_a_later_run(journal: Jour
         pytest.param(["hang"], id="hangs"),
     ],
 )
-async def test_what_passes_is_not_noticed(journal: Journal, clock: FakeClock, failures: list[Any]) -> None:
+async def test_a_temporary_failure_goes_unnoticed(journal: Journal, clock: FakeClock, failures: list[Any]) -> None:
     with FakeOpenAI(failures=failures) as server:
         caller = ChatCaller(settings(server), "reader", journal=journal, scope=RUN)
         answer = await patient(caller, clock, timeout=3.0 if "hang" in failures else 60.0).call(ASKED)
@@ -246,7 +246,7 @@ GIVEN_UP = [
 
 @pytest.mark.parametrize("answered", [False, True], ids=["before the first answer", "after it"])
 @pytest.mark.parametrize(("failure", "before", "after", "calls", "words"), GIVEN_UP)
-async def test_what_does_not_pass(
+async def test_a_lasting_failure_raises_its_error(
     journal: Journal,
     clock: FakeClock,
     answered: bool,
@@ -275,7 +275,7 @@ async def test_what_does_not_pass(
     assert caught.value.exit_code == (2 if isinstance(caught.value, EndpointRefusedError) else 3)
 
 
-async def test_a_server_that_hangs_is_given_up(journal: Journal, clock: FakeClock) -> None:
+async def test_a_hanging_server_is_given_up(journal: Journal, clock: FakeClock) -> None:
     with FakeOpenAI(failures=["hang", "hang"]) as server:
         caller = ChatCaller(settings(server), "reader", journal=journal, scope=RUN)
         with pytest.raises(EndpointBusyError, match="CITELOOM_REQUEST_TIMEOUT"):
@@ -283,7 +283,7 @@ async def test_a_server_that_hangs_is_given_up(journal: Journal, clock: FakeCloc
     assert server.calls() == 2
 
 
-async def test_nobody_listens(journal: Journal) -> None:
+async def test_an_error_about_a_port_without_a_server_names_the_setting(journal: Journal) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     given = Settings(chat_model="m", chat_base_url=f"http://127.0.0.1:{port}/v1")
@@ -293,7 +293,7 @@ async def test_nobody_listens(journal: Journal) -> None:
     assert caught.value.exit_code == 2
 
 
-async def test_the_setting_to_mend_is_that_of_the_role(journal: Journal) -> None:
+async def test_the_error_names_the_setting_of_the_role(journal: Journal) -> None:
     with FakeOpenAI(model="known", api_key="right") as server:
         common: dict[str, Any] = {"chat_model": "known", "chat_base_url": server.base_url}
         unknown = Settings(**common, chat_api_key="right", reader_model="unknown")
@@ -308,7 +308,7 @@ async def test_the_setting_to_mend_is_that_of_the_role(journal: Journal) -> None
     "url",
     ["localhost:1234/v1", "ftp://host/v1", "http://", "http://host:port/v1", f"http://me:{KEY}@host/v1", f"//:{KEY}@"],
 )
-def test_an_address_that_is_none(url: str) -> None:
+def test_an_error_about_an_invalid_address_names_the_setting_and_hides_the_key(url: str) -> None:
     with pytest.raises(ConfigurationError, match="CITELOOM_CHAT_BASE_URL") as caught:
         chat_endpoint(Settings(chat_model="m", chat_base_url=url), "reader")
     assert KEY not in str(caught.value)
@@ -321,7 +321,9 @@ def test_an_address_that_is_none(url: str) -> None:
         (set(), ["json_schema", "json_object", None, None]),
     ],
 )
-async def test_a_server_that_knows_fewer_formats(journal: Journal, known: set[str], formats: list[str | None]) -> None:
+async def test_a_server_that_supports_fewer_formats_is_used(
+    journal: Journal, known: set[str], formats: list[str | None]
+) -> None:
     def picky(body: dict[str, Any]) -> Raw | None:
         asked = body.get("response_format", {}).get("type")
         if asked is None or asked in known:
@@ -338,7 +340,7 @@ async def test_a_server_that_knows_fewer_formats(journal: Journal, known: set[st
     assert (await journal.usage(RUN)).llm_calls == 2
 
 
-async def test_a_model_that_takes_no_temperature(journal: Journal) -> None:
+async def test_a_model_that_rejects_temperature_is_used(journal: Journal) -> None:
     def fixed(body: dict[str, Any]) -> Raw | None:
         refusal = Raw(json.dumps({"error": {"message": "Unsupported value: 'temperature'"}}), status=400)
         return refusal if "temperature" in body else None
@@ -361,7 +363,9 @@ async def test_a_model_that_takes_no_temperature(journal: Journal) -> None:
     ],
     ids=["error under 200", "number as content", "no message", "nameless tool", "wrong role"],
 )
-async def test_answers_that_are_none(journal: Journal, clock: FakeClock, body: dict[str, Any], failure: str) -> None:
+async def test_invalid_answers_are_refused(
+    journal: Journal, clock: FakeClock, body: dict[str, Any], failure: str
+) -> None:
     with FakeOpenAI(behaviour=lambda _: body) as server:
         caller = patient(ChatCaller(settings(server), "reader", journal=journal, scope=RUN), clock)
         with pytest.raises((EndpointRefusedError, EndpointBusyError), match=failure):
@@ -369,7 +373,7 @@ async def test_answers_that_are_none(journal: Journal, clock: FakeClock, body: d
     assert await journal.usage(RUN) == Usage()
 
 
-async def test_nothing_is_taken_from_the_environment(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_environment_sets_no_address_or_key(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeOpenAI() as server:
         for name, value in {
             "OPENAI_BASE_URL": "http://127.0.0.1:9/elsewhere",
@@ -444,7 +448,7 @@ class HandedIn(BaseChatModel):
         return self.bind(tools=tools, **given)
 
 
-async def test_any_langchain_model_can_be_handed_in(journal: Journal) -> None:
+async def test_any_langchain_model_is_accepted(journal: Journal) -> None:
     model = HandedIn(answers=[AIMessage("from elsewhere")], asked=[])
     caller = ChatCaller(Settings(), model, journal=journal, scope=RUN)
     first = await caller.call(ASKED, schema=SCHEMA, tools=TOOLS, max_tokens=9)
@@ -461,13 +465,13 @@ async def test_any_langchain_model_can_be_handed_in(journal: Journal) -> None:
     assert (await other.call(ASKED)).key != (await caller.call(ASKED)).key
 
 
-async def test_a_fault_in_a_model_that_was_handed_in_is_shown_as_it_is(journal: Journal) -> None:
+async def test_an_error_in_a_given_langchain_model_is_raised_unchanged(journal: Journal) -> None:
     caller = ChatCaller(Settings(), HandedIn(answers=[], asked=[]), journal=journal, scope=RUN)
     with pytest.raises(ZeroDivisionError):
         await caller.call(ASKED)
 
 
-async def test_twenty_calls_go_out_together(journal: Journal) -> None:
+async def test_twenty_calls_are_sent_concurrently(journal: Journal) -> None:
     waiting = asyncio.Event()
     loop = asyncio.get_running_loop()
     arrived = 0
@@ -491,7 +495,7 @@ async def test_twenty_calls_go_out_together(journal: Journal) -> None:
     assert (await journal.usage(RUN)).llm_calls == 20
 
 
-async def test_no_more_than_the_limiter_bounds_the_connections() -> None:
+async def test_only_the_limiter_limits_the_connections() -> None:
     together = asyncio.Barrier(256)
 
     async def answer_when_all_are_here(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -514,7 +518,7 @@ async def test_a_cookie_that_a_server_sets_for_one_key_is_not_sent_with_another(
     assert [headers.get("cookie") for headers in server.headers] == [None, None]
 
 
-def test_two_roles_of_one_model_have_one_identity() -> None:
+def test_two_roles_with_one_model_share_its_identity() -> None:
     given = Settings(chat_model="m", chat_base_url="http://localhost:1/v1")
     reader, writer = chat_identity(given, "reader"), chat_identity(given, "writer")
     assert reader == replace(writer)

@@ -1,4 +1,4 @@
-"""No limit is ever passed: a counting server at the socket, twenty calls at once, refusals, lost answers, kills."""
+"""No limit is ever exceeded: a counting server at the socket, twenty calls at once, refusals, lost answers, kills."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def errors(outcomes: list[Any]) -> list[BaseException]:
 
 
 @pytest.mark.parametrize("limit", [1, 7, 20, 33])
-async def test_calls_are_never_passed_with_twenty_at_once(journal: Journal, limit: int) -> None:
+async def test_twenty_concurrent_calls_never_exceed_the_limit(journal: Journal, limit: int) -> None:
     with FakeOpenAI() as server:
         outcomes = await ask_many(caller(server, journal, BudgetLimits(calls=limit)), 60)
     assert server.calls() == limit
@@ -72,7 +72,7 @@ async def test_calls_are_never_passed_with_twenty_at_once(journal: Journal, limi
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_tries_count_as_calls_whatever_they_end_with(journal: Journal, seed: int) -> None:
+async def test_every_attempt_counts_as_a_call_whatever_its_outcome(journal: Journal, seed: int) -> None:
     dice = random.Random(seed)
     limit = dice.randint(5, 40)
     failures: list[Any] = [
@@ -86,7 +86,7 @@ async def test_tries_count_as_calls_whatever_they_end_with(journal: Journal, see
     assert server.calls() == limit
 
 
-async def test_tokens_are_never_passed_though_answers_cost_less_than_was_reserved(journal: Journal) -> None:
+async def test_the_token_limit_holds_though_answers_cost_less_than_reserved(journal: Journal) -> None:
     limit = 30 * TOKENS_A_CALL + 60
     with FakeOpenAI(behaviour=billed) as server:
         outcomes = await ask_many(caller(server, journal, BudgetLimits(tokens=limit)), 60)
@@ -98,7 +98,7 @@ async def test_tokens_are_never_passed_though_answers_cost_less_than_was_reserve
     assert "--max-tokens" in str(errors(outcomes)[0])
 
 
-async def test_a_cost_is_never_passed(journal: Journal) -> None:
+async def test_the_cost_limit_is_never_exceeded(journal: Journal) -> None:
     one = (100 * 10 + 40 * 30) / 1_000_000
     with FakeOpenAI(behaviour=billed) as server:
         await ask_many(caller(server, journal, BudgetLimits(cost=25 * one)), 60)
@@ -115,7 +115,7 @@ async def test_a_persons_budget_trusts_no_model_before_its_first_answer(journal:
     budget.within = lambda: Budget(BudgetLimits(cost=0.1), PRICES, journal, RUN.run_id)
     with FakeOpenAI(behaviour=dear) as server:
         await ask_many(caller(server, journal, BudgetLimits(), budget=budget), 20)
-    assert server.answered == 1  # its limit of an answer was not kept, and what that cost is above the budget
+    assert server.answered == 1  # the server ignored its output limit, and the excess is above the budget
 
 
 async def test_roles_of_one_run_share_its_budget(journal: Journal) -> None:
@@ -136,7 +136,7 @@ async def test_a_raised_budget_resumes_and_cached_answers_are_free(journal: Jour
     assert server.calls() == 10
 
 
-async def test_what_is_refused_costs_no_tokens_and_what_was_lost_may_have(journal: Journal) -> None:
+async def test_refused_calls_cost_no_tokens_and_lost_calls_may(journal: Journal) -> None:
     with FakeOpenAI(behaviour=billed) as server:
         server.failures = [Status(400, "odd field")]
         chat = caller(server, journal, BudgetLimits(tokens=10**9))
@@ -168,7 +168,7 @@ async def test_calls_in_flight_at_a_kill_stay_counted(journal: Journal) -> None:
         assert server.calls() == 5
 
 
-async def test_a_server_that_was_never_reached_costs_nothing(journal: Journal) -> None:
+async def test_an_unreachable_server_costs_nothing(journal: Journal) -> None:
     server = FakeOpenAI()
     server._socket.close()
     chat = caller(server, journal, BudgetLimits(calls=2))
@@ -177,7 +177,7 @@ async def test_a_server_that_was_never_reached_costs_nothing(journal: Journal) -
     assert (row.paid, row.reserved_calls, row.reserved_input) == (0, 0, 0)
 
 
-async def test_a_learned_dialect_counts_every_request(journal: Journal) -> None:
+async def test_requests_made_while_learning_a_dialect_are_counted(journal: Journal) -> None:
     from tests.support.openai_server import Raw
 
     def picky(body: dict[str, Any]) -> Raw | None:
@@ -191,7 +191,7 @@ async def test_a_learned_dialect_counts_every_request(journal: Journal) -> None:
         assert server.calls() == 2
 
 
-def test_a_cost_cannot_be_held_without_a_price(journal: Journal) -> None:
+def test_a_cost_limit_needs_a_price(journal: Journal) -> None:
     given = Settings(chat_model="other", max_cost=1.0)
     budget = Budget(BudgetLimits.of(given), given.prices, journal)
     with pytest.raises(ConfigurationError, match=r"CITELOOM_PRICES.*other"):
@@ -199,7 +199,7 @@ def test_a_cost_cannot_be_held_without_a_price(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_no_limit_is_passed_whatever_answers_cost(journal: Journal, seed: int) -> None:
+async def test_no_limit_is_exceeded_whatever_answers_cost(journal: Journal, seed: int) -> None:
     """Random limits, bills and faults; what the server billed is never above what was allowed."""
     dice = random.Random(seed)
     sum_billed = 0
@@ -240,7 +240,7 @@ def lying_server(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("at_hand", "fewest", "most"), [(False, 1, 2), (True, 4, 6)])
-async def test_a_small_budget_is_used_where_the_tokenizer_is_at_hand(
+async def test_a_small_budget_can_be_used_with_the_right_tokenizer(
     at_hand: bool, fewest: int, most: int, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prompt_tokens, "_encoding_of", lambda _: words_encoding() if at_hand else None)
@@ -258,7 +258,7 @@ async def test_a_small_budget_is_used_where_the_tokenizer_is_at_hand(
     assert fewest <= server.answered <= most
 
 
-async def test_a_server_that_counts_otherwise_makes_no_budget_be_passed(
+async def test_a_server_that_counts_differently_does_not_break_the_budget(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prompt_tokens, "_encoding_of", lambda _: words_encoding())

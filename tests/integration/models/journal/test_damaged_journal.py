@@ -1,4 +1,4 @@
-"""What cannot be read in a journal counts as absent: journals that were poisoned before heal, and lose nothing else."""
+"""Unreadable journal entries count as absent: damaged journals heal, and lose nothing else."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def with_usage(count: Any) -> str:
 
 
 @pytest.mark.parametrize("count", [1.5, "many", 10**24, -7, None, [3], True], ids=str)
-async def test_an_answer_with_odd_usage_in_an_old_journal_is_read_again(tmp_path: Path, count: Any) -> None:
+async def test_an_answer_with_odd_usage_in_an_old_journal_is_still_read(tmp_path: Path, count: Any) -> None:
     path = tmp_path / "journal.sqlite"
     with FakeOpenAI() as server:
         with Journal(path) as journal:
@@ -88,7 +88,7 @@ async def test_an_answer_with_odd_usage_in_an_old_journal_is_read_again(tmp_path
         "number",
     ],
 )
-async def test_an_answer_that_cannot_be_read_is_asked_for_again_once(tmp_path: Path, payload: Any) -> None:
+async def test_an_unreadable_answer_is_requested_again_once(tmp_path: Path, payload: Any) -> None:
     path = tmp_path / "journal.sqlite"
     with FakeOpenAI() as server:
         with Journal(path) as journal:
@@ -103,7 +103,7 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_again_once(tmp_path: P
 
 
 @pytest.mark.parametrize("payload", ["", "{}", '{"float32": "AAA"}', '{"float32": "AADAfw=="}', "[" * 100_000, b"\xff"])
-async def test_a_vector_that_cannot_be_read_is_asked_for_again_once(tmp_path: Path, payload: Any) -> None:
+async def test_an_unreadable_vector_is_requested_again_once(tmp_path: Path, payload: Any) -> None:
     path, texts = tmp_path / "journal.sqlite", ["one", "two", "three"]
     with FakeOpenAI() as server:
         settings = Settings(embedding_model="e", embedding_base_url=server.base_url)
@@ -122,7 +122,7 @@ async def _answer() -> CallResult:
 
 
 @pytest.mark.parametrize("step", [-3600.0, -1.0, 0.0, 3600.0], ids="back an hour,back a second,still,ahead".split(","))
-async def test_a_fresh_run_resumes_whatever_the_clock_does(tmp_path: Path, step: float) -> None:
+async def test_a_fresh_run_resumes_even_if_the_clock_goes_back(tmp_path: Path, step: float) -> None:
     """Each question is asked once before it and once by it, though it is killed and resumed at every call."""
     clock, path = FakeClock(50_000.0), tmp_path / "journal.sqlite"
     calls: list[str] = []
@@ -148,7 +148,7 @@ async def test_a_fresh_run_resumes_whatever_the_clock_does(tmp_path: Path, step:
     assert calls == [*keys, *keys]
 
 
-async def test_a_fresh_run_sees_its_answers_though_older_ones_were_pruned(tmp_path: Path, clock: FakeClock) -> None:
+async def test_a_fresh_run_sees_its_answers_after_older_ones_were_pruned(tmp_path: Path, clock: FakeClock) -> None:
     """SQLite gives ids out again that were pruned; what comes then is newer all the same."""
     path, fresh = tmp_path / "journal.sqlite", RunScope("fresh", fresh=True)
     with Journal(path, clock=clock) as journal:
@@ -162,7 +162,7 @@ async def test_a_fresh_run_sees_its_answers_though_older_ones_were_pruned(tmp_pa
 
 
 @pytest.mark.parametrize("column", ["paid", "used_at"])
-async def test_a_wrong_value_among_the_uses_is_named_by_the_statistics_of_days(tmp_path: Path, column: str) -> None:
+async def test_the_daily_statistics_report_a_wrong_value_in_the_usage(tmp_path: Path, column: str) -> None:
     path = tmp_path / "journal.sqlite"
     with Journal(path) as journal:
         await once(journal, CallRecord("a", "chat", "e", "m"), RUN, _answer)
@@ -217,7 +217,7 @@ def test_equal_calls_of_two_processes_are_paid_once(tmp_path: Path) -> None:
     assert said[0] == said[1] != ""
 
 
-def test_nobody_waits_for_a_process_that_was_killed(tmp_path: Path) -> None:
+def test_no_process_waits_for_one_that_was_killed(tmp_path: Path) -> None:
     with FakeOpenAI(failures=["hang"] * 40) as server:
         with asking(server, tmp_path / "journal.sqlite", "killed") as killed:
             assert killed.stdin is not None
@@ -237,7 +237,7 @@ def test_nobody_waits_for_a_process_that_was_killed(tmp_path: Path) -> None:
         assert server.calls() == 80
 
 
-async def test_nobody_waits_for_ever_for_a_process_that_stands_still(
+async def test_no_process_waits_forever_for_one_that_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("citeloom.models.journal.single_flight.CALL_TIMEOUT", 0.05)
@@ -256,7 +256,7 @@ async def test_nobody_waits_for_ever_for_a_process_that_stands_still(
         still.communicate("end\n")
 
 
-async def test_a_file_that_cannot_be_locked_keeps_nobody_from_asking(tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_locked_blocks_no_call(tmp_path: Path) -> None:
     """A link in its place is not followed, and nothing is written through it."""
     path, victim = tmp_path / "journal.sqlite", tmp_path / "victim"
     victim.write_text("of value")
@@ -269,7 +269,7 @@ async def test_a_file_that_cannot_be_locked_keeps_nobody_from_asking(tmp_path: P
     assert path not in SingleFlight._open, "other journals of this process may still be open"
 
 
-async def test_the_file_of_locks_is_gone_with_its_last_user_and_no_key_is_lost_by_that(tmp_path: Path) -> None:
+async def test_the_lock_file_is_deleted_with_its_last_user_without_losing_a_key(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite-calls"
     with Journal(tmp_path / "journal.sqlite") as journal:
         assert not path.exists()

@@ -123,7 +123,7 @@ async def test_an_answer_is_kept_whatever_its_usage_says(tmp_path: Path, count: 
 @pytest.mark.parametrize(
     "usage", ["[]", '"free"', "7", '{"prompt_tokens_details": "x", "completion_tokens_details": 3}']
 )
-async def test_an_answer_is_kept_whatever_its_usage_is(tmp_path: Path, usage: str, streamed: bool) -> None:
+async def test_an_answer_is_kept_whatever_type_its_usage_has(tmp_path: Path, usage: str, streamed: bool) -> None:
     sent = stream(events(usage=usage)) if streamed else response(said(usage=usage))
     assert (await kept(tmp_path, always(sent), streamed=streamed)).text == "quiet ponds"
 
@@ -148,7 +148,7 @@ async def test_an_odd_answer_is_kept(tmp_path: Path, body: bytes, text: str) -> 
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "text/html", "application/octet-stream", ""])
-async def test_an_answer_is_one_whatever_type_its_server_calls_it(tmp_path: Path, content_type: str) -> None:
+async def test_an_answer_is_accepted_whatever_content_type_its_server_sends(tmp_path: Path, content_type: str) -> None:
     sent = response(said(), content_type=content_type)
     for streamed in (False, True):
         (tmp_path / f"{streamed}").mkdir()
@@ -187,7 +187,7 @@ async def test_invalid_arguments_are_reported_to_the_model(
         assert streamed or error in broken["error"]
 
 
-async def test_thousands_of_tool_calls_are_some(tmp_path: Path) -> None:
+async def test_thousands_of_tool_calls_are_cut_to_64(tmp_path: Path) -> None:
     message = asks_tool('{"query": "ducks"}', count=5_000)
     answer = await kept(tmp_path, always(response(said(message=message))), streamed=False, tools=True)
     assert len(answer.tool_calls) == 64
@@ -208,7 +208,7 @@ async def test_thousands_of_tool_calls_are_some(tmp_path: Path) -> None:
         pytest.param(lambda: _then_for_ever(b'data: {"error": "no"}\n\n'), id="an error after [DONE]"),
     ],
 )
-async def test_a_whole_streamed_answer_is_kept_whatever_its_server_does_then(
+async def test_a_complete_streamed_answer_is_kept_whatever_its_server_does_next(
     tmp_path: Path, script: Callable[[], Iterable[Part]]
 ) -> None:
     assert (await kept(tmp_path, script, streamed=True)).text == "quiet ponds"
@@ -230,7 +230,7 @@ async def test_usage_with_every_chunk_is_counted_once(journal: Journal) -> None:
     assert (used.input_tokens, used.output_tokens) == (50, 40)
 
 
-async def test_a_hundred_thousand_chunks_of_nothing_take_little_memory(tmp_path: Path) -> None:
+async def test_a_hundred_thousand_empty_chunks_take_little_memory(tmp_path: Path) -> None:
     sent = stream(b'data: {"choices": [{"delta": {"content": ""}}]}\n' * 100_000 + events())
     assert (await kept(tmp_path, always(sent), streamed=True)).text == "quiet ponds"
 
@@ -348,7 +348,7 @@ def _after(head: bytes, part: bytes, pause: float = 0.0) -> Iterator[Part]:
 
 
 @pytest.mark.parametrize(("script", "streamed", "calls", "words"), GIVEN_UP)
-async def test_an_answer_that_is_none_is_given_up_in_one_line(
+async def test_an_invalid_answer_is_given_up_in_one_line(
     tmp_path: Path, script: Callable[[], Iterable[Part]], streamed: bool, calls: int, words: str
 ) -> None:
     with HostileServer(script) as server, Journal(tmp_path / "journal.sqlite") as journal:
@@ -370,7 +370,7 @@ LOCATIONS = ["same", "other", "loop", "//evil.example/v1", "file:///etc/passwd",
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
-async def test_no_redirect_takes_a_prompt_elsewhere(journal: Journal, status: str, streamed: bool) -> None:
+async def test_no_redirect_sends_a_prompt_elsewhere(journal: Journal, status: str, streamed: bool) -> None:
     with FakeOpenAI() as other:
         moved = response(b"", f"Location: {other.base_url}/chat/completions?key=sk-secret", status=status)
         with HostileServer(always(moved)) as server:
@@ -385,7 +385,7 @@ async def test_no_redirect_takes_a_prompt_elsewhere(journal: Journal, status: st
 
 
 @pytest.mark.parametrize("location", LOCATIONS)
-async def test_no_redirect_is_followed_wherever_it_leads(journal: Journal, location: str) -> None:
+async def test_no_redirect_is_followed_whatever_its_target(journal: Journal, location: str) -> None:
     script: list[Part] = []
     with HostileServer(lambda: script) as server:
         here = {"same": f"{server.base_url}/other", "loop": f"{server.base_url}/chat/completions"}.get(
@@ -438,7 +438,7 @@ async def test_vectors_are_kept_whatever_their_usage_says(journal: Journal, coun
         pytest.param('{"index": 0, "embedding": [' + "1.5," * 9_000_000 + "1]}", "more than 32 MB", id="36 MB"),
     ],
 )
-async def test_vectors_that_are_none_are_given_up(journal: Journal, rows: str, words: str) -> None:
+async def test_invalid_vectors_are_given_up(journal: Journal, rows: str, words: str) -> None:
     with HostileServer(always(vectors(rows))) as server:
         with pytest.raises(CiteloomError, match=words) as caught:
             await embedder(server.base_url, journal).embed_documents(["a text", "another"])
@@ -447,7 +447,7 @@ async def test_vectors_that_are_none_are_given_up(journal: Journal, rows: str, w
     assert len(str(caught.value)) < 900
 
 
-async def test_an_embedder_does_not_follow_either(journal: Journal) -> None:
+async def test_an_embedder_does_not_follow_redirects(journal: Journal) -> None:
     with FakeOpenAI() as other:
         moved = response(b"", f"Location: {other.base_url}/embeddings", status="308 Permanent")
         with HostileServer(always(moved)) as server:
@@ -486,7 +486,7 @@ async def test_a_server_that_ignores_max_tokens_is_stopped_at_the_limit(
     assert sum(isinstance(end, BudgetReachedError) for end in ends) == 37
 
 
-async def test_a_server_that_turns_after_its_first_answers_is_stopped_too(journal: Journal) -> None:
+async def test_a_server_that_overruns_after_its_first_answers_is_stopped_too(journal: Journal) -> None:
     """Calls in flight when the first overrun is seen cannot be cancelled; after it they go one by one."""
     answered = 0
 

@@ -44,7 +44,7 @@ class Model:
         return CallResult(f'"answer {answer}"', 10, 2)
 
 
-async def test_an_answer_is_paid_once_and_replayed(journal: Journal) -> None:
+async def test_an_answer_is_paid_for_once_and_replayed(journal: Journal) -> None:
     model = Model()
     first = await once(journal, record("a"), RUN, model)
     again = await once(journal, record("a"), RUN, model)
@@ -64,7 +64,7 @@ async def test_an_answer_outlives_the_process_that_paid_for_it(tmp_path: Path) -
     assert (replay.payload, model.calls) == ('"answer 1"', 1)
 
 
-async def test_equal_calls_in_flight_are_paid_once(journal: Journal) -> None:
+async def test_equal_calls_in_flight_are_paid_for_once(journal: Journal) -> None:
     model = Model(asyncio.Event())
     tasks = [asyncio.create_task(once(journal, record("a"), RUN, model)) for _ in range(20)]
     await model.started.wait()
@@ -76,7 +76,7 @@ async def test_equal_calls_in_flight_are_paid_once(journal: Journal) -> None:
     assert {replay.payload for replay in replays} == {'"answer 1"'}
 
 
-async def test_a_waiter_takes_over_from_one_who_is_cancelled(journal: Journal) -> None:
+async def test_a_waiting_caller_takes_over_from_a_cancelled_one(journal: Journal) -> None:
     hanging = Model(asyncio.Event())
     owner = asyncio.create_task(once(journal, record("a"), RUN, hanging))
     await hanging.started.wait()
@@ -90,7 +90,7 @@ async def test_a_waiter_takes_over_from_one_who_is_cancelled(journal: Journal) -
     assert [replay.payload for replay in replays] == ['"answer 1"'] * 3
 
 
-async def test_a_waiter_takes_over_from_one_who_fails(journal: Journal) -> None:
+async def test_a_waiting_caller_takes_over_from_a_failed_one(journal: Journal) -> None:
     gate = asyncio.Event()
     started = asyncio.Event()
 
@@ -110,7 +110,7 @@ async def test_a_waiter_takes_over_from_one_who_fails(journal: Journal) -> None:
     assert (await waiter).payload == '"answer 1"'
 
 
-async def test_a_cancelled_waiter_disturbs_nobody(journal: Journal) -> None:
+async def test_cancelling_a_waiting_caller_affects_no_other(journal: Journal) -> None:
     model = Model(asyncio.Event())
     owner = asyncio.create_task(once(journal, record("a"), RUN, model))
     await model.started.wait()
@@ -124,7 +124,7 @@ async def test_a_cancelled_waiter_disturbs_nobody(journal: Journal) -> None:
     assert (await staying).payload == '"answer 1"'
 
 
-async def test_an_answer_that_came_is_kept_though_its_task_is_cancelled(journal: Journal) -> None:
+async def test_an_answer_that_arrived_is_kept_if_its_task_is_cancelled(journal: Journal) -> None:
     answered = asyncio.Event()
 
     async def answer() -> CallResult:
@@ -139,7 +139,7 @@ async def test_an_answer_that_came_is_kept_though_its_task_is_cancelled(journal:
     assert (await once(journal, record("a"), RUN, Model())).payload == '"paid for"'
 
 
-def test_tasks_of_several_event_loops_join_one_call(tmp_path: Path) -> None:
+def test_tasks_in_several_event_loops_share_one_call(tmp_path: Path) -> None:
     model = Model()
     inside, outside = asyncio.Event(), asyncio.Event()
     with Journal(tmp_path / "journal.sqlite") as journal:
@@ -165,7 +165,7 @@ def test_tasks_of_several_event_loops_join_one_call(tmp_path: Path) -> None:
     assert model.calls == 1
 
 
-async def test_a_rejected_answer_is_replayed_in_its_own_run_only(journal: Journal, clock: FakeClock) -> None:
+async def test_a_rejected_answer_is_replayed_only_in_its_own_run(journal: Journal, clock: FakeClock) -> None:
     model = Model()
     await once(journal, record("a"), RUN, model)
     await journal.reject("a", RUN)
@@ -177,14 +177,14 @@ async def test_a_rejected_answer_is_replayed_in_its_own_run_only(journal: Journa
     assert model.calls == 2
 
 
-async def test_rejecting_what_was_never_handed_out_changes_nothing(journal: Journal) -> None:
+async def test_rejecting_an_answer_that_was_never_returned_changes_nothing(journal: Journal) -> None:
     model = Model()
     await once(journal, record("a"), RUN, model)
     await journal.reject("a", LATER)
     assert not (await once(journal, record("a"), LATER, model)).paid
 
 
-async def test_a_fresh_run_ignores_what_is_older_and_resumes_all_the_same(journal: Journal, clock: FakeClock) -> None:
+async def test_a_fresh_run_ignores_older_answers_and_still_resumes(journal: Journal, clock: FakeClock) -> None:
     model = Model()
     await once(journal, record("a"), RUN, model)
     clock.now += 10
@@ -205,7 +205,7 @@ async def test_a_run_keeps_its_answers_when_a_fresh_one_makes_newer_ones(journal
     assert (await once(journal, record("a"), RUN, model)).payload == '"answer 1"'
 
 
-async def test_a_forgotten_run_counts_from_nothing_but_pays_nothing_again(journal: Journal) -> None:
+async def test_a_forgotten_run_counts_from_zero_but_pays_nothing_again(journal: Journal) -> None:
     model = Model()
     await once(journal, record("a"), RUN, model)
     await journal.forget("run")
@@ -213,7 +213,7 @@ async def test_a_forgotten_run_counts_from_nothing_but_pays_nothing_again(journa
     assert not (await once(journal, record("a"), RUN, model)).paid
 
 
-async def test_a_batch_asks_for_what_is_missing_once(journal: Journal) -> None:
+async def test_a_batch_requests_each_missing_answer_once(journal: Journal) -> None:
     asked: list[list[int]] = []
 
     async def call(positions: Sequence[int]) -> list[CallResult]:
@@ -228,7 +228,7 @@ async def test_a_batch_asks_for_what_is_missing_once(journal: Journal) -> None:
     assert await journal.get_or_call([], RUN, call) == []
 
 
-async def test_overlapping_batches_do_not_wait_for_each_other_for_ever(journal: Journal) -> None:
+async def test_overlapping_batches_do_not_deadlock(journal: Journal) -> None:
     asked: list[str] = []
 
     def batch(*keys: str) -> Awaitable[object]:
@@ -262,7 +262,7 @@ async def test_a_failed_batch_leaves_nothing_behind(journal: Journal) -> None:
     assert (await once(journal, record("b"), RUN, Model())).paid
 
 
-async def test_a_failing_piece_of_work_does_not_undo_its_neighbours(journal: Journal) -> None:
+async def test_a_failing_task_does_not_undo_others_in_its_transaction(journal: Journal) -> None:
     def fail(_: sqlite3.Connection) -> None:
         raise sqlite3.IntegrityError("bad")
 
@@ -275,7 +275,7 @@ async def test_a_failing_piece_of_work_does_not_undo_its_neighbours(journal: Jou
     assert (await journal.usage(RUN)).llm_calls == 10
 
 
-async def test_work_after_the_end_is_refused(tmp_path: Path) -> None:
+async def test_work_after_closing_is_refused(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.sqlite")
     journal.close()
     journal.close()
@@ -306,7 +306,7 @@ def folder(path: Path) -> None:
     ],
     ids=["not a database", "newer", "a folder"],
 )
-def test_a_journal_that_cannot_be_opened(tmp_path: Path, spoil: Callable[[Path], None], words: str) -> None:
+def test_a_journal_that_cannot_be_opened_is_reported(tmp_path: Path, spoil: Callable[[Path], None], words: str) -> None:
     path = tmp_path / "journal.sqlite"
     spoil(path)
     with pytest.raises(JournalError) as caught:
@@ -316,7 +316,7 @@ def test_a_journal_that_cannot_be_opened(tmp_path: Path, spoil: Callable[[Path],
     assert caught.value.exit_code == 2
 
 
-async def test_a_journal_that_another_process_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_journal_locked_by_another_process_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("citeloom.models.journal.journal_database.LOCK_TIMEOUT", 0.01)
     path = tmp_path / "journal.sqlite"
     with Journal(path) as journal:
@@ -329,7 +329,7 @@ async def test_a_journal_that_another_process_holds(tmp_path: Path, monkeypatch:
         assert (await once(journal, record("a"), RUN, Model())).paid
 
 
-async def test_two_journals_on_one_file_see_each_other(tmp_path: Path) -> None:
+async def test_two_journals_on_one_file_see_each_others_answers(tmp_path: Path) -> None:
     model = Model()
     with Journal(tmp_path / "j.sqlite") as one, Journal(tmp_path / "j.sqlite") as two:
         await once(one, record("a"), RUN, model)
@@ -358,7 +358,7 @@ KILLED = """
 
 
 @pytest.mark.parametrize("moment", [3, 40, 171])
-async def test_what_was_handed_out_survives_a_kill(tmp_path: Path, moment: int) -> None:
+async def test_answers_that_were_returned_survive_a_kill(tmp_path: Path, moment: int) -> None:
     path = tmp_path / "journal.sqlite"
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(KILLED), str(path)], stdout=subprocess.PIPE, text=True

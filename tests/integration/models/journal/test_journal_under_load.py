@@ -16,7 +16,7 @@ from tests.support.journal_load import PAYLOAD, crowd
 
 
 @pytest.mark.long
-async def test_of_20_000_answers_none_is_lost(tmp_path: Path) -> None:
+async def test_none_of_20_000_answers_is_lost(tmp_path: Path) -> None:
     processes, threads, calls = 4, 32, 157
     path = tmp_path / "journal.sqlite"
     told = crowd(path, processes, threads, calls)
@@ -34,7 +34,7 @@ async def test_of_20_000_answers_none_is_lost(tmp_path: Path) -> None:
     ]
 
 
-def test_the_file_may_be_made_by_another_process_at_this_moment(
+def test_another_process_may_create_the_file_at_the_same_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "journal.sqlite"
@@ -46,7 +46,7 @@ def test_the_file_may_be_made_by_another_process_at_this_moment(
         JournalFile(path).connect().close()
 
 
-async def test_many_tasks_remember_at_once(tmp_path: Path) -> None:
+async def test_many_tasks_store_answers_concurrently(tmp_path: Path) -> None:
     """A cursor freed by the caller's thread reset the statement that the journal's thread was executing."""
     switching = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)

@@ -80,7 +80,7 @@ async def test_an_answer_streams_in_pieces_and_is_replayed(journal: Journal) -> 
     assert await journal.usage(RUN) == Usage(1, 1, usage["input_tokens"], usage["output_tokens"])
 
 
-async def test_a_streamed_answer_is_the_answer_that_would_have_come_whole(journal: Journal, tmp_path: Path) -> None:
+async def test_a_streamed_answer_equals_the_complete_one(journal: Journal, tmp_path: Path) -> None:
     with FakeOpenAI() as server, Journal(tmp_path / "other.sqlite") as other:
         streamed = await caller_of(server, journal).call(ASKED, tools=TOOLS, listener=Heard())
         whole = await caller_of(server, other).call(ASKED, tools=TOOLS)
@@ -93,7 +93,7 @@ async def test_a_streamed_answer_is_the_answer_that_would_have_come_whole(journa
         )
 
 
-async def test_a_whole_answer_is_one_piece_to_a_listener(journal: Journal) -> None:
+async def test_a_complete_answer_reaches_a_listener_as_one_piece(journal: Journal) -> None:
     heard = Heard()
     with FakeOpenAI() as server:
         caller = caller_of(server, journal)
@@ -103,7 +103,7 @@ async def test_a_whole_answer_is_one_piece_to_a_listener(journal: Journal) -> No
     assert server.calls() == 1
 
 
-async def test_two_readers_of_one_stream_hear_all_of_it_and_pay_once(journal: Journal) -> None:
+async def test_two_readers_of_one_stream_receive_all_of_it_and_pay_once(journal: Journal) -> None:
     gate = Gate(after=9)
     first, second = Heard(), Heard()
     with FakeOpenAI(gate=gate) as server:
@@ -125,7 +125,7 @@ async def test_two_readers_of_one_stream_hear_all_of_it_and_pay_once(journal: Jo
     assert server.calls() == 1
 
 
-async def test_a_subscriber_keeps_the_stream_when_the_caller_is_cancelled(journal: Journal) -> None:
+async def test_a_subscriber_keeps_the_stream_if_the_caller_is_cancelled(journal: Journal) -> None:
     gate = Gate(after=9)
     first, second = Heard(), Heard()
     with FakeOpenAI(gate=gate) as server:
@@ -143,7 +143,7 @@ async def test_a_subscriber_keeps_the_stream_when_the_caller_is_cancelled(journa
     assert server.calls() == 2
 
 
-def test_readers_in_two_event_loops_hear_one_stream(tmp_path: Path) -> None:
+def test_readers_in_two_event_loops_share_one_stream(tmp_path: Path) -> None:
     gate = Gate(after=9)
     heard: dict[str, Heard] = {}
 
@@ -205,7 +205,9 @@ async def test_pieces_of_a_broken_stream_are_discarded(
     assert (await journal.usage(RUN)).llm_calls == 1
 
 
-async def test_a_stream_that_never_holds_pauses_the_run_and_keeps_nothing(journal: Journal, clock: FakeClock) -> None:
+async def test_a_stream_that_always_breaks_pauses_the_run_and_stores_nothing(
+    journal: Journal, clock: FakeClock
+) -> None:
     heard = Heard()
     with FakeOpenAI(failures=["cut"] * 9) as server, pytest.raises(EndpointBusyError):
         await patient(caller_of(server, journal), clock).call(ASKED, listener=heard)
@@ -214,7 +216,7 @@ async def test_a_stream_that_never_holds_pauses_the_run_and_keeps_nothing(journa
     assert await journal.usage(RUN) == Usage()
 
 
-async def test_a_refusal_is_reported_as_for_a_whole_answer(journal: Journal) -> None:
+async def test_a_refusal_is_reported_as_for_a_complete_answer(journal: Journal) -> None:
     with FakeOpenAI(api_key="right") as server, pytest.raises(EndpointRefusedError, match="CITELOOM_CHAT_API_KEY"):
         await caller_of(server, journal).call(ASKED, listener=Heard())
     assert server.calls() == 1
@@ -227,7 +229,9 @@ async def test_a_refusal_is_reported_as_for_a_whole_answer(journal: Journal) -> 
         pytest.param("stream", [(True, True), (False, False), (False, False)], id="knows no streams"),
     ],
 )
-async def test_a_server_that_knows_less(journal: Journal, refused: str, asked: list[tuple[bool, bool]]) -> None:
+async def test_a_server_that_refuses_a_streaming_option_is_asked_without_it(
+    journal: Journal, refused: str, asked: list[tuple[bool, bool]]
+) -> None:
     def picky(body: dict[str, Any]) -> Raw | None:
         if body.get(refused):
             return Raw(json.dumps({"error": {"message": f"'{refused}' is not supported"}}), status=400)
@@ -243,7 +247,7 @@ async def test_a_server_that_knows_less(journal: Journal, refused: str, asked: l
     assert (await journal.usage(RUN)).output_tokens > 0
 
 
-async def test_a_server_that_answers_whole_whatever_it_is_asked(journal: Journal) -> None:
+async def test_a_server_that_ignores_streaming_is_accepted(journal: Journal) -> None:
     heard = Heard()
     with FakeOpenAI(streams=False) as server:
         answer = await caller_of(server, journal).call(ASKED, listener=heard)
@@ -252,7 +256,7 @@ async def test_a_server_that_answers_whole_whatever_it_is_asked(journal: Journal
     assert tools.message.tool_calls[0]["args"]["query"]
 
 
-async def test_a_limit_is_kept_and_settled(journal: Journal, clock: FakeClock) -> None:
+async def test_a_budget_applies_to_streamed_answers(journal: Journal, clock: FakeClock) -> None:
     budget = Budget(BudgetLimits(calls=3), {}, journal, RUN.run_id)
     with FakeOpenAI(failures=["cut"]) as server:
         caller = patient(caller_of(server, journal, budget=budget), clock)
@@ -313,9 +317,7 @@ async def _tokens(journal: Journal) -> tuple[int, int]:
     return used.input_tokens, used.output_tokens
 
 
-def test_killed_in_the_middle_of_a_stream_only_that_answer_is_asked_for_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_kill_during_a_stream_repeats_only_that_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gate = Gate(after=0)
     code = (
         "import asyncio, sys\n"

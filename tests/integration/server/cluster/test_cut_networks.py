@@ -44,7 +44,7 @@ def servers(
         yield first, second
 
 
-def test_a_server_whose_link_is_cut_loses_its_run_and_writes_nothing_once_it_is_back(
+def test_a_server_cut_off_from_the_database_loses_its_run_and_writes_nothing_after_returning(
     servers: tuple[Machine, Machine], computers: Network, model: FakeOpenAI, library: str
 ) -> None:
     first, second = servers

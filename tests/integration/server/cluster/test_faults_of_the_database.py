@@ -28,7 +28,7 @@ UPLOADED = [SAMPLES / f"{key}.md" for key in ("bjorklund2020stopping", "haddad20
 LOST = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'citeloom%'"
 
 
-def test_a_job_whose_connections_are_lost_ends_with_its_answer(
+def test_a_job_that_loses_its_connections_still_ends_with_its_answer(
     cluster: Cluster, model: FakeOpenAI, library: str
 ) -> None:
     first, second = cluster(2)
@@ -81,7 +81,7 @@ def restartable(library: str) -> Callable[[], None]:
     return restart
 
 
-def test_an_ingest_whose_server_is_killed_ends_on_another_and_its_files_are_everywhere(
+def test_an_ingest_on_a_killed_server_finishes_on_another_with_its_files_everywhere(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     first, second, third = cluster(3)
@@ -105,7 +105,7 @@ def test_an_ingest_whose_server_is_killed_ends_on_another_and_its_files_are_ever
     assert problems == []
 
 
-def test_an_ingest_is_stopped_from_another_server(cluster: Cluster, library: str) -> None:
+def test_an_ingest_can_be_stopped_from_another_server(cluster: Cluster, library: str) -> None:
     first, second = cluster(2)
     files = [("files", (path.name, path.read_bytes())) for path in UPLOADED]
     sent = first.api.post("/papers", files=files).json()["id"]
@@ -117,7 +117,7 @@ def test_an_ingest_is_stopped_from_another_server(cluster: Cluster, library: str
     assert {Path(name).stem for _, name in kept} <= listed
 
 
-def test_thirty_conversations_over_three_servers_that_are_killed_at_random(
+def test_thirty_conversations_survive_three_servers_killed_at_random(
     cluster: Cluster, model: FakeOpenAI, library: str
 ) -> None:
     opened(model)

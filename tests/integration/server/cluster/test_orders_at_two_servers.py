@@ -1,4 +1,4 @@
-"""Two orders on one thing at once, at two servers of one library in PostgreSQL."""
+"""Two conflicting requests at once, at two servers of one library in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def conversation(machine: Machine) -> str:
     return str(machine.api.post("/conversations").raise_for_status().json()["thread_id"])
 
 
-def test_one_order_is_carried_out_and_the_other_told_why_not(cluster: Cluster, model: FakeOpenAI) -> None:
+def test_of_two_conflicting_requests_one_is_executed_and_the_other_told_why_not(
+    cluster: Cluster, model: FakeOpenAI
+) -> None:
     servers = cluster(2)
     first, second = servers
     clients = [machine.api for machine in servers]
@@ -57,7 +59,7 @@ def test_one_order_is_carried_out_and_the_other_told_why_not(cluster: Cluster, m
     require_one_carried_out(at_once(clients, (removal, removal)), "removed")
 
 
-def test_a_session_is_known_to_and_ended_on_all_servers(cluster: Cluster, settings: dict[str, str]) -> None:
+def test_an_mcp_session_is_valid_and_can_be_ended_on_every_server(cluster: Cluster, settings: dict[str, str]) -> None:
     settings["SERVER_TOKEN"] = "a-token-of-enough-characters"
     servers = cluster(2)
     first, second = (server.url.removesuffix("/api/v1") for server in servers)

@@ -16,11 +16,11 @@ from citeloom.stores.library import Library
 from tests.integration.server.test_people_access import (
     Group,
     group_at,
-    test_a_token_has_no_more_rights_than_its_scopes_and_none_after_its_end,
+    test_a_token_grants_only_its_scopes_and_nothing_after_it_ends,
     test_another_person_sees_and_changes_nothing_on_any_route_or_stream,
-    test_the_same_question_of_another_person_is_a_run_of_their_own,
-    test_tools_keep_people_apart_and_readers_from_what_costs,
-    test_what_was_changed_is_in_the_log_with_who_did_it,
+    test_another_persons_identical_question_is_a_run_of_their_own,
+    test_the_log_says_who_changed_what,
+    test_tools_keep_people_apart_and_readers_away_from_costs,
 )
 from tests.support.people import signed_in
 from tests.support.postgres_server import new_schema
@@ -29,11 +29,11 @@ from tests.support.sample_library import SAMPLES
 from tests.support.served_app import served_app
 
 __all__ = [
-    "test_a_token_has_no_more_rights_than_its_scopes_and_none_after_its_end",
+    "test_a_token_grants_only_its_scopes_and_nothing_after_it_ends",
     "test_another_person_sees_and_changes_nothing_on_any_route_or_stream",
-    "test_the_same_question_of_another_person_is_a_run_of_their_own",
-    "test_tools_keep_people_apart_and_readers_from_what_costs",
-    "test_what_was_changed_is_in_the_log_with_who_did_it",
+    "test_another_persons_identical_question_is_a_run_of_their_own",
+    "test_the_log_says_who_changed_what",
+    "test_tools_keep_people_apart_and_readers_away_from_costs",
 ]
 pytestmark = [pytest.mark.long, pytest.mark.attack]
 
@@ -52,7 +52,7 @@ def group(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[G
             yield made
 
 
-def test_a_session_holds_at_every_server_and_ends_at_all(group: Group, tmp_path: Path) -> None:
+def test_a_sign_in_is_valid_on_every_server_and_ends_on_all(group: Group, tmp_path: Path) -> None:
     run = f"/api/v1/runs/{group.ids['run_id']}"
     with served_app(group.home) as other, group.browser("ada") as ada, signed_in(other.url, "bo") as bo:
         assert ada.get(f"{other.url}{run}").status_code == 200, "cookies know no ports"

@@ -46,7 +46,7 @@ def images(machine: Machine) -> list[bytes]:
     return [file.read_bytes() for file in machine.caches.rglob("plots/plots-*/*")]
 
 
-def test_plots_of_a_server_that_was_killed_are_shown_in_what_another_writes(
+def test_plots_from_a_killed_server_appear_in_sections_written_by_another(
     cluster: Cluster, asked: dict[str, Any]
 ) -> None:
     first, second = cluster(2)
@@ -83,7 +83,7 @@ def test_a_section_with_plots_is_one_run_with_the_same_files_on_every_server(
     assert "Figure 1" in written(third, asked, upload)["text"]
 
 
-def test_a_restarted_server_deletes_only_plots_that_no_run_names_and_nobody_used_for_a_day(
+def test_a_restarted_server_deletes_only_plots_unused_for_a_day_and_named_by_no_run(
     cluster: Cluster, asked: dict[str, Any], library: str
 ) -> None:
     first, second = cluster(2)

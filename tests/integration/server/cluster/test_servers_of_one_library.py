@@ -37,7 +37,7 @@ def conversation(machine: Machine) -> str:
     return str(machine.api.post("/conversations").raise_for_status().json()["thread_id"])
 
 
-def test_a_stream_moves_to_another_server_while_its_job_goes_on(cluster: Cluster, model: FakeOpenAI) -> None:
+def test_a_stream_moves_to_another_server_while_its_job_continues(cluster: Cluster, model: FakeOpenAI) -> None:
     first, second = cluster(2)
     path = f"/conversations/{conversation(first)}"
     seen = first.until_token(f"{path}/turns", {"question": QUESTION})
@@ -53,7 +53,7 @@ def test_a_stream_moves_to_another_server_while_its_job_goes_on(cluster: Cluster
     assert paid_twice(model) == 0
 
 
-def test_a_killed_server_is_followed_by_another_within_seconds(cluster: Cluster, model: FakeOpenAI) -> None:
+def test_another_server_takes_over_from_a_killed_one_within_seconds(cluster: Cluster, model: FakeOpenAI) -> None:
     first, second = cluster(2)
     turn = f"/conversations/{conversation(first)}"
     seen_turn = first.until_token(f"{turn}/turns", {"question": QUESTION}, Idempotency_Key="turn")
@@ -74,7 +74,7 @@ def test_a_killed_server_is_followed_by_another_within_seconds(cluster: Cluster,
     assert same.json()["thread_id"] == run["thread_id"] and model.calls() == calls
 
 
-def test_a_frozen_server_neither_pays_nor_writes_once_it_wakes(
+def test_a_frozen_server_neither_pays_nor_writes_after_waking(
     cluster: Cluster, model: FakeOpenAI, library: str
 ) -> None:
     first, second = cluster(2)
@@ -106,7 +106,7 @@ def get_state(library: str) -> list[tuple[object, ...]]:
         return found
 
 
-def test_one_key_at_two_servers_at_the_same_moment_is_one_job(cluster: Cluster, model: FakeOpenAI) -> None:
+def test_one_key_sent_to_two_servers_at_once_starts_one_job(cluster: Cluster, model: FakeOpenAI) -> None:
     first, second = cluster(2)
     opened(model)
 
@@ -125,7 +125,7 @@ def test_one_key_at_two_servers_at_the_same_moment_is_one_job(cluster: Cluster, 
     assert paid_twice(model) == 0
 
 
-def test_the_same_request_at_two_servers_without_a_key_is_one_run(cluster: Cluster, model: FakeOpenAI) -> None:
+def test_the_same_request_without_a_key_at_two_servers_is_one_run(cluster: Cluster, model: FakeOpenAI) -> None:
     servers = cluster(2)
     opened(model)
     with ThreadPoolExecutor() as pool:
@@ -134,7 +134,9 @@ def test_the_same_request_at_two_servers_without_a_key_is_one_run(cluster: Clust
     assert runs[0] == runs[1] and paid_twice(model) == 0
 
 
-def test_a_turn_is_stopped_and_refused_from_another_server(cluster: Cluster, model: FakeOpenAI) -> None:
+def test_a_turn_can_be_stopped_from_another_server_and_a_second_turn_is_refused(
+    cluster: Cluster, model: FakeOpenAI
+) -> None:
     first, second = cluster(2)
     path = f"/conversations/{conversation(first)}"
     first.until_token(f"{path}/turns", {"question": QUESTION})
@@ -165,7 +167,7 @@ def test_exactly_one_of_several_survivors_takes_a_job(cluster: Cluster, model: F
         assert connection.execute("SELECT moves FROM server_jobs").fetchall() == [(1,)]
 
 
-def test_a_server_that_is_stopped_hands_its_work_over_at_once(cluster: Cluster, model: FakeOpenAI) -> None:
+def test_a_stopped_server_hands_its_work_over_at_once(cluster: Cluster, model: FakeOpenAI) -> None:
     first, second = cluster(2)
     path = f"/conversations/{conversation(first)}"
     seen = first.until_token(f"{path}/turns", {"question": QUESTION})

@@ -38,9 +38,7 @@ def held(model: FakeOpenAI, after: int = 18) -> Iterator[Gate]:
         model.gate = None
 
 
-def test_a_question_is_answered_and_its_citation_opens_the_page_with_the_words_marked(
-    page: Page, served: ServedProcess
-) -> None:
+def test_a_citation_of_an_answer_opens_the_page_with_the_words_marked(page: Page, served: ServedProcess) -> None:
     page.goto(served.url)
     ask(page)
     answered(page)
@@ -79,7 +77,7 @@ def _has_marker(page: Page) -> bool:
 
 
 @pytest.mark.long
-def test_a_question_that_is_asked_before_the_scripts_are_there_is_asked_once(page: Page, served: ServedProcess) -> None:
+def test_a_question_sent_before_the_scripts_load_is_asked_once(page: Page, served: ServedProcess) -> None:
     scripts: list[Route] = []
     page.route("**/ask.js*", lambda route: scripts.append(route))
     with page.expect_request("**/ask.js*"):
@@ -108,7 +106,7 @@ def test_steps_evidence_and_words_appear_before_the_answer_is_complete(
 
 
 @pytest.mark.long
-def test_a_page_that_is_reloaded_in_the_middle_of_an_answer_continues_it_without_asking_again(
+def test_reloading_the_page_during_an_answer_continues_it_without_asking_again(
     page: Page, served: ServedProcess, model: FakeOpenAI
 ) -> None:
     page.goto(served.url)
@@ -166,7 +164,7 @@ def test_a_conversation_is_continued_improved_exported_and_deleted(page: Page, s
     expect(page.locator("#conversation-list")).not_to_contain_text("Does washing change")
 
 
-def test_a_conversation_is_named_found_put_away_and_an_answer_has_its_address(
+def test_a_conversation_is_renamed_found_and_archived_and_an_answer_has_an_address(
     page: Page, served: ServedProcess, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model, "others", ["larger"])
@@ -208,7 +206,7 @@ def test_a_conversation_is_named_found_put_away_and_an_answer_has_its_address(
 
 
 @pytest.mark.long
-def test_a_second_tab_sees_what_the_first_one_asks(
+def test_a_second_tab_shows_questions_asked_in_the_first(
     window: Callable[..., BrowserContext], served: ServedProcess, model: FakeOpenAI
 ) -> None:
     tabs = window()
@@ -229,7 +227,7 @@ def test_a_second_tab_sees_what_the_first_one_asks(
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["killed", "stopped"])
-def test_an_open_page_continues_when_a_killed_or_stopped_server_is_started_again(
+def test_an_open_page_continues_once_its_server_is_started_again(
     how: str, page: Page, served: ServedProcess, model: FakeOpenAI, complaints: Complaints
 ) -> None:
     complaints.expected.append("ERR_")  # connections that were broken off or refused
@@ -245,7 +243,7 @@ def test_an_open_page_continues_when_a_killed_or_stopped_server_is_started_again
 
 
 @pytest.mark.long
-def test_a_failure_is_shown_with_what_to_do_about_it_and_can_be_tried_again(
+def test_a_failure_is_shown_with_a_remedy_and_can_be_retried(
     page: Page, served: ServedProcess, model: FakeOpenAI
 ) -> None:
     page.goto(served.url)
@@ -259,7 +257,7 @@ def test_a_failure_is_shown_with_what_to_do_about_it_and_can_be_tried_again(
 
 
 @pytest.mark.long
-def test_everything_is_done_with_the_keyboard_alone(page: Page, served: ServedProcess) -> None:
+def test_everything_can_be_done_with_the_keyboard_alone(page: Page, served: ServedProcess) -> None:
     page.goto(served.url)
     expect(page.get_by_role("textbox", name="Question")).to_be_focused()
     page.keyboard.type("At which tension is the cloth narrowest?")
@@ -283,7 +281,7 @@ def _tab_to(page: Page, selector: str) -> None:
 
 
 @pytest.mark.long
-def test_on_a_phone_the_panel_lies_over_the_page_and_the_list_opens_with_a_button(
+def test_on_a_phone_the_panel_covers_the_page_and_a_button_opens_the_list(
     window: Callable[..., BrowserContext], served: ServedProcess, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A sentence without a source between two on one paper, which else would be cited once.
@@ -316,7 +314,7 @@ def test_a_question_with_markup_stays_text(page: Page, served: ServedProcess) ->
 
 
 @pytest.mark.long
-def test_a_draft_shows_lists_and_emphasis_while_it_is_written(page: Page, served: ServedProcess) -> None:
+def test_a_draft_shows_lists_and_emphasis_while_being_written(page: Page, served: ServedProcess) -> None:
     page.goto(served.url)
     shown = page.evaluate(
         """async (pieces) => {
@@ -340,7 +338,7 @@ def test_a_draft_shows_lists_and_emphasis_while_it_is_written(page: Page, served
     )
 
 
-def test_a_citation_shows_a_card_and_its_question_is_asked_again_without_its_paper(
+def test_a_citation_shows_a_card_and_its_question_can_be_repeated_without_its_paper(
     page: Page, served: ServedProcess
 ) -> None:
     page.goto(served.url)

@@ -66,7 +66,7 @@ def key_of(page: Page, position: int) -> str:
     return str(page.locator(f"#sentence-{position}").get_attribute("data-text")).rpartition("(")[2].rstrip(").")
 
 
-def test_a_sentence_is_edited_where_it_stands_checked_undone_and_exported(page: Page, run: str) -> None:
+def test_a_sentence_is_edited_in_place_checked_undone_and_exported(page: Page, run: str) -> None:
     page.goto(run)
     text, second = page.locator("#run .prose"), page.locator("#sentence-1")
     expect(text.locator(".sentence")).to_have_count(3)
@@ -126,7 +126,7 @@ def test_a_sentence_is_edited_where_it_stands_checked_undone_and_exported(page: 
     expect(page.get_by_text("Both are the same.")).to_be_visible()
 
 
-def test_a_sentence_is_removed_rewritten_and_brought_back(page: Page, run: str) -> None:
+def test_a_sentence_is_removed_rewritten_and_restored(page: Page, run: str) -> None:
     page.goto(run)
     opened(page, 1)
     page.get_by_role("button", name="Shorter").click()
@@ -146,7 +146,7 @@ def test_a_sentence_is_removed_rewritten_and_brought_back(page: Page, run: str) 
     expect(page.locator("#run .prose li")).to_contain_text("It may help some.")
 
 
-def test_what_is_written_survives_a_reload_and_another_tab_is_not_overwritten(
+def test_typed_text_survives_a_reload_and_another_tab_is_not_overwritten(
     window: Callable[..., BrowserContext], run: str, complaints: Complaints
 ) -> None:
     complaints.expected.append("status of 409")
@@ -194,7 +194,7 @@ def click_at(page: Page, position: int) -> None:
     page.mouse.click(*page.locator(f"#sentence-{position}").evaluate(find))
 
 
-def test_a_second_sentence_is_written_while_the_first_one_is_kept(page: Page, run: str) -> None:
+def test_a_second_sentence_can_be_edited_while_the_first_is_being_saved(page: Page, run: str) -> None:
     with left_for_the_next(page, run, "Wearers differ") as (words, requests):
         page.keyboard.press("End")
         page.keyboard.type(" MORE")
@@ -218,7 +218,7 @@ def test_a_second_sentence_is_written_while_the_first_one_is_kept(page: Page, ru
     expect(page.locator("#sentence-0")).not_to_contain_text("Wearers differ")
 
 
-def test_words_that_could_not_be_kept_while_another_sentence_was_written_are_said_and_stay(
+def test_text_that_could_not_be_saved_is_reported_and_stays_in_its_field(
     page: Page, run: str, complaints: Complaints
 ) -> None:
     complaints.expected.append("status of 503")
@@ -237,7 +237,7 @@ def test_words_that_could_not_be_kept_while_another_sentence_was_written_are_sai
     expect(page.locator("#sentence-0")).to_have_text(words)
 
 
-def test_an_answer_is_a_document_in_its_conversation(
+def test_an_answer_in_a_conversation_can_be_edited_as_a_document(
     window: Callable[..., BrowserContext], served: ServedProcess
 ) -> None:
     with httpx.Client(base_url=f"{served.url}/api/v1", timeout=120) as api:
@@ -294,7 +294,7 @@ def test_an_answer_is_a_document_in_its_conversation(
 
 
 @pytest.mark.parametrize("width", [380, 1400])  # on a phone the panel lies over the text
-def test_what_is_selected_in_the_reader_goes_into_the_sentence(
+def test_text_selected_in_the_reader_goes_into_the_sentence(
     window: Callable[..., BrowserContext], run: str, width: int
 ) -> None:
     page = window(width).new_page()
@@ -327,7 +327,7 @@ def test_what_is_selected_in_the_reader_goes_into_the_sentence(
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [380, 800, 1400])
-def test_no_barrier_while_a_sentence_is_edited(
+def test_the_editor_of_a_sentence_is_accessible(
     window: Callable[..., BrowserContext], run: str, width: int, scheme: str
 ) -> None:
     page = window(width, scheme).new_page()

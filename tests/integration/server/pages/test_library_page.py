@@ -39,9 +39,7 @@ def test_papers_are_found_by_their_words_and_sorted(page: Page, served: ServedPr
     assert "sort=key" in page.url
 
 
-def test_a_tag_and_a_collection_choose_papers_in_the_library_and_for_a_question(
-    page: Page, served: ServedProcess
-) -> None:
+def test_a_tag_and_a_collection_filter_the_library_and_a_question(page: Page, served: ServedProcess) -> None:
     address = f"{served.url}/api/v1/papers/{PAPER}"
     entry = page.request.get(address).json()["bibtex"].rstrip().removesuffix("}").rstrip().removesuffix(",")
     bibtex = f"{entry},\n  keywords = {{to read}},\n  groups = {{Thesis/Cloth}}\n}}"
@@ -105,7 +103,7 @@ def test_a_good_file_is_added_and_a_bad_one_refused_with_the_reason(
 
 
 @pytest.mark.long
-def test_a_stopped_upload_says_what_it_added_and_lists_it(page: Page, served: ServedProcess, tmp_path: Path) -> None:
+def test_a_stopped_upload_lists_the_papers_that_it_added(page: Page, served: ServedProcess, tmp_path: Path) -> None:
     said = "As [*others*](#o) did, **we sailed**."
     files = [tmp_path / f"sail{year}.md" for year in range(2001, 2061)]
     for file in files:
@@ -129,7 +127,7 @@ def test_a_stopped_upload_says_what_it_added_and_lists_it(page: Page, served: Se
 
 
 @pytest.mark.long
-def test_files_are_added_by_dropping_them(page: Page, served: ServedProcess, complaints: Complaints) -> None:
+def test_files_can_be_added_by_dropping_them(page: Page, served: ServedProcess, complaints: Complaints) -> None:
     complaints.expected.append("422")  # the status of the refusal
     page.goto(f"{served.url}/library")
     dropped = page.evaluate_handle(
@@ -147,14 +145,14 @@ def test_files_are_added_by_dropping_them(page: Page, served: ServedProcess, com
 
 
 @pytest.mark.long
-def test_the_library_is_checked(page: Page, served: ServedProcess) -> None:
+def test_the_library_can_be_checked_from_its_page(page: Page, served: ServedProcess) -> None:
     page.goto(f"{served.url}/library")
     page.get_by_text("Check the library").click()
     expect(page.locator(".findings")).to_contain_text("Fine")
 
 
 @pytest.mark.long
-def test_an_unknown_paper_has_a_page_that_names_similar_ones(
+def test_the_page_of_an_unknown_paper_names_similar_ones(
     window: Callable[..., BrowserContext], served: ServedProcess, complaints: Complaints
 ) -> None:
     complaints.expected.append("404")

@@ -112,7 +112,7 @@ def share(page: Page, name: str, reads: bool) -> None:
     page.get_by_role("form", name="Share").get_by_role("button", name="Save").click()
 
 
-def test_an_answer_is_shared_with_one_person_who_reads_it_and_no_longer_after_that(
+def test_an_answer_shared_with_one_person_can_be_read_until_the_sharing_ends(
     group: ServedProcess, window: Callable[..., BrowserContext], complaints: Complaints
 ) -> None:
     complaints.expected += ["404"]
@@ -150,7 +150,7 @@ def test_an_answer_is_shared_with_one_person_who_reads_it_and_no_longer_after_th
     expect(noor.locator("main")).to_contain_text("There is no conversation")
 
 
-def test_what_edits_suggest_is_remembered_changed_and_forgotten_by_one_person_alone(
+def test_suggestions_from_edits_are_remembered_changed_and_forgotten_per_person(
     group: ServedProcess, window: Callable[..., BrowserContext]
 ) -> None:
     with signed_in(group.url, "mira") as mira:
@@ -198,7 +198,7 @@ def test_what_edits_suggest_is_remembered_changed_and_forgotten_by_one_person_al
     check_view(other, "the memory on a phone")
 
 
-def test_a_passkey_signs_in_until_it_is_revoked(
+def test_a_passkey_works_until_it_is_revoked(
     group: ServedProcess, window: Callable[..., BrowserContext], complaints: Complaints
 ) -> None:
     pytest.importorskip("webauthn")

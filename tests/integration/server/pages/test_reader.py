@@ -24,7 +24,7 @@ SCRIPT = b"/OpenAction << /S /JavaScript /JS (app.alert\\(1\\); document.title =
 LINK = b"/Annots [<< /Subtype /Link /Rect [0 0 612 792] /A << /S /URI /URI (javascript:document.title='owned') >> >>]"
 
 
-def test_a_citation_is_read_in_its_pdf_beside_the_answer_and_highlighted(
+def test_a_cited_pdf_opens_beside_the_answer_with_the_words_highlighted(
     window: Callable[..., BrowserContext], served: ServedProcess, library_home: Path
 ) -> None:
     context = window()
@@ -73,7 +73,7 @@ def test_a_citation_is_read_in_its_pdf_beside_the_answer_and_highlighted(
     assert hosts == {served.url.removeprefix("http://")}
 
 
-def test_a_paper_without_a_pdf_is_read_as_text_and_asked_about(
+def test_a_paper_without_a_pdf_is_shown_as_text_and_can_be_asked_about(
     window: Callable[..., BrowserContext], served: ServedProcess
 ) -> None:
     page = window(380, "dark").new_page()
@@ -87,7 +87,7 @@ def test_a_paper_without_a_pdf_is_read_as_text_and_asked_about(
 
 
 @pytest.mark.attack
-def test_scripts_of_a_pdf_and_of_a_note_do_not_run(page: Page, served: ServedProcess, library_home: Path) -> None:
+def test_scripts_in_a_pdf_or_note_do_not_run(page: Page, served: ServedProcess, library_home: Path) -> None:
     hostile = "<img src=x onerror=\"document.title='owned'\"> (p. 1)"
     address = f"{served.url}/api/v1/papers/{PAPER}/note"
     stored = httpx.get(f"{served.url}/api/v1/papers/{PAPER}").json()["note"]

@@ -14,7 +14,7 @@ from tests.support.served_process import ServedProcess
 KEY = "sk-a-secret-of-the-owner"
 
 
-def test_a_model_is_saved_with_the_key_that_was_tested_and_an_empty_name_is_not_tested(
+def test_a_model_is_saved_with_the_tested_key_and_an_empty_name_is_not_tested(
     page: Page, complaints: Complaints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     complaints.expected.append("status of 422")

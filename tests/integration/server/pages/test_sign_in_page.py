@@ -33,7 +33,7 @@ def _signed_out(client: TestClient) -> None:
     client.cookies.clear()
 
 
-def test_a_page_asks_for_the_token_and_is_opened_with_it(client: TestClient) -> None:
+def test_a_page_asks_for_the_token_and_then_opens(client: TestClient) -> None:
     asked = client.get("/library", headers=PAGE)
     assert (asked.status_code, asked.headers["location"]) == (303, "/sign-in?next=/library")
     assert 'name="token"' in client.get(asked.headers["location"]).text
@@ -46,7 +46,7 @@ def test_a_page_asks_for_the_token_and_is_opened_with_it(client: TestClient) -> 
     assert client.get("/library", headers=PAGE).status_code == 200
 
 
-def test_a_wrong_token_is_refused_in_words_a_screen_reader_says(client: TestClient) -> None:
+def test_a_wrong_token_is_refused_with_a_message_for_screen_readers(client: TestClient) -> None:
     answer = client.post("/sign-in", data={"token": "wrong"})
 
     assert answer.status_code == 401 and "set-cookie" not in answer.headers
@@ -65,13 +65,13 @@ def test_signing_out_forgets_the_cookie(client: TestClient) -> None:
 @pytest.mark.parametrize(
     "address", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:1", "/a\r\nX: y", "library"]
 )
-def test_nobody_is_led_to_another_site(address: str, client: TestClient) -> None:
+def test_signing_in_never_redirects_to_another_site(address: str, client: TestClient) -> None:
     answer = client.post("/sign-in", data={"token": TOKEN, "next": address})
 
     assert answer.headers["location"] == "/"
 
 
-def test_static_files_are_kept_for_good_under_their_digest_only(client: TestClient) -> None:
+def test_static_files_are_cached_for_good_only_under_their_digest(client: TestClient) -> None:
     page = client.get("/sign-in").text
     style = next(part for part in page.split('"') if part.endswith("citeloom.css"))
 

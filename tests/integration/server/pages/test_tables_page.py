@@ -50,7 +50,7 @@ def test_a_table_is_made_and_its_cells_open_their_words_and_page(page: Page, ser
     expect(page.get_by_role("link", name="xlsx")).to_be_visible()
 
 
-def test_a_sentence_of_an_answer_is_asked_for_who_agrees(page: Page, served: ServedProcess) -> None:
+def test_a_sentence_of_an_answer_can_be_sent_to_who_agrees(page: Page, served: ServedProcess) -> None:
     page.goto(f"{served.url}/tables?claim=Tension+narrows+the+cloth+[1,+p.+4].")
     claim = page.get_by_role("textbox", name="Who agrees?")
     expect(claim).to_have_value("Tension narrows the cloth.")
@@ -61,7 +61,7 @@ def test_a_sentence_of_an_answer_is_asked_for_who_agrees(page: Page, served: Ser
     expect(page.get_by_role("button", name="Complete the table")).to_have_count(0)
 
 
-def test_a_column_with_a_comma_is_one_column(page: Page, served: ServedProcess, table: str) -> None:
+def test_a_column_that_contains_a_comma_stays_one_column(page: Page, served: ServedProcess, table: str) -> None:
     page.goto(f"{served.url}/tables/{table}")
     columns = page.get_by_role("textbox", name="Columns", exact=True)
     expect(columns).to_have_value("sample\neffect")
@@ -72,7 +72,7 @@ def test_a_column_with_a_comma_is_one_column(page: Page, served: ServedProcess, 
         expect(page.locator("#table[data-active=yes]")).to_have_count(0)  # it loads itself again when it is complete
 
 
-def test_an_edit_meets_that_of_somebody_else_and_neither_is_lost(
+def test_two_people_who_edit_one_cell_lose_neither_edit(
     page: Page, served: ServedProcess, table: str, complaints: Complaints
 ) -> None:
     complaints.expected.append("409")
@@ -106,7 +106,7 @@ def test_rows_are_sorted_and_filtered_by_a_column(page: Page, served: ServedProc
 
 
 @pytest.mark.parametrize("width", [380, 1400])
-def test_the_views_are_accessible_and_fit_their_window(
+def test_tables_are_accessible_and_fit_the_window(
     width: int, window: Callable[..., BrowserContext], served: ServedProcess, table: str
 ) -> None:
     page = window(width).new_page()

@@ -20,7 +20,7 @@ _FIRST_PAINT = 150_000  # bytes
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [380, 1400])
-def test_views_are_accessible_and_fit_their_window(
+def test_views_are_accessible_and_fit_the_window(
     width: int, scheme: str, window: Callable[..., BrowserContext], served: ServedProcess
 ) -> None:
     page = window(width, scheme).new_page()
@@ -40,7 +40,7 @@ def test_views_are_accessible_and_fit_their_window(
 
 @pytest.mark.long
 @pytest.mark.parametrize("width", [380, 1400])
-def test_figures_load_when_they_are_looked_at_and_open_in_the_panel(
+def test_figures_load_when_scrolled_into_view_and_open_in_the_panel(
     width: int, window: Callable[..., BrowserContext], served: ServedProcess
 ) -> None:
     page = window(width).new_page()
@@ -69,7 +69,7 @@ def check_view(page: Page, view: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("view", VIEWS)
-def test_the_first_paint_is_small(view: str, page: Page, served: ServedProcess) -> None:
+def test_the_first_page_load_is_small(view: str, page: Page, served: ServedProcess) -> None:
     responses: list[Response] = []
     page.on("response", lambda response: responses.append(response))
     page.goto(served.url + view, wait_until="networkidle")

@@ -98,7 +98,7 @@ def test_a_section_is_written_from_the_form_watched_edited_and_downloaded(
 
 
 @pytest.mark.long
-def test_images_of_plots_are_added_kept_over_a_reload_and_removed(
+def test_plot_images_are_added_kept_over_a_reload_and_removed(
     page: Page, served: ServedProcess, tmp_path: Path
 ) -> None:
     wrong = tmp_path / "wrong.png"
@@ -117,7 +117,7 @@ def test_images_of_plots_are_added_kept_over_a_reload_and_removed(
 
 
 @pytest.mark.long
-def test_a_paused_run_says_why_and_is_resumed_with_a_larger_limit(page: Page, served: ServedProcess) -> None:
+def test_a_paused_run_says_why_and_resumes_with_a_larger_limit(page: Page, served: ServedProcess) -> None:
     address = started(served, "Paused by its budget", max_calls=1)
     page.goto(address)
     resume = page.get_by_role("region", name="This run is paused")
@@ -168,9 +168,7 @@ def test_a_run_is_stopped(page: Page, served: ServedProcess, model: FakeOpenAI) 
         expect(page.get_by_role("region", name="This run is paused")).to_contain_text("What was paid for is saved")
 
 
-def test_an_uploaded_experiment_fills_the_form_and_loses_nothing(
-    page: Page, served: ServedProcess, tmp_path: Path
-) -> None:
+def test_an_uploaded_experiment_fills_the_form_completely(page: Page, served: ServedProcess, tmp_path: Path) -> None:
     page.goto(f"{served.url}/write")
     page.locator("#file").set_input_files(EXPERIMENT)
     expect(page.locator("#upload-message")).to_contain_text("is loaded")
@@ -198,7 +196,7 @@ def test_an_uploaded_experiment_fills_the_form_and_loses_nothing(
     page.get_by_role("button", name="Undo").click()
 
 
-def test_the_form_keeps_every_value_when_it_is_refused_and_over_a_reload(
+def test_the_form_keeps_every_value_after_a_refusal_or_a_reload(
     page: Page, served: ServedProcess, complaints: Complaints
 ) -> None:
     complaints.expected.append("status of 422")
@@ -242,7 +240,7 @@ def test_the_form_keeps_every_value_when_it_is_refused_and_over_a_reload(
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [380, 1400])
-def test_no_view_has_a_serious_barrier_or_scrolls_sideways(
+def test_no_view_has_a_serious_accessibility_fault_or_scrolls_sideways(
     window: Callable[..., BrowserContext], served: ServedProcess, width: int, scheme: str
 ) -> None:
     run = started(served, "Read by everybody")

@@ -54,7 +54,7 @@ def test_figures_are_read_back_with_their_images(library: Library) -> None:
         library.figures("loom2021")
 
 
-def test_an_image_is_deleted_with_the_last_paper_that_has_it(library: Library) -> None:
+def test_an_image_is_deleted_with_the_last_paper_that_uses_it(library: Library) -> None:
     put(library, illustrated("a", FIGURE, images=(PNG,)), illustrated("b", FIGURE, images=(PNG,)))
     put(library, removal("a"))
     assert library.figure_image(FIGURE) == PNG
@@ -63,7 +63,7 @@ def test_an_image_is_deleted_with_the_last_paper_that_has_it(library: Library) -
     assert library.catalog.stray_images() == set()
 
 
-def test_another_image_replaces_the_one_before(library: Library) -> None:
+def test_a_new_image_replaces_the_old_one(library: Library) -> None:
     put(library, illustrated("a", FIGURE, images=(PNG,)))
     other = replace(FIGURE, image_hash=image_hash(JPEG), media_type="image/jpeg")
     put(library, illustrated("a", other, images=(JPEG,)))
@@ -71,7 +71,7 @@ def test_another_image_replaces_the_one_before(library: Library) -> None:
     assert (library.figure_image(other), library.figure_image(FIGURE)) == (JPEG, None)
 
 
-def test_a_change_that_keeps_an_image_need_not_bring_it_again(library: Library) -> None:
+def test_a_change_that_keeps_an_image_need_not_supply_it_again(library: Library) -> None:
     put(library, illustrated("a", FIGURE, images=(PNG,)))
     put(library, illustrated("a", FIGURE, TABLE))
     assert library.figure_image(library.figures("a")[0]) == PNG
@@ -90,7 +90,7 @@ def _described(library: Library) -> list[PaperFigure]:
     return [figure for figure in figures if figure.description]
 
 
-def test_words_of_a_description_find_the_chunk_of_the_caption(library: Library) -> None:
+def test_a_search_for_words_of_a_description_finds_the_chunk_of_the_caption(library: Library) -> None:
     put(library, illustrated("a", FIGURE, images=(PNG,)))
     assert library.matching(analyze("zebra"), 5) == []
     described = replace(
@@ -101,7 +101,7 @@ def test_words_of_a_description_find_the_chunk_of_the_caption(library: Library) 
     assert library.matching(analyze("zebra"), 5, TextScope(["b"])) == []
 
 
-def test_the_next_search_finds_what_another_process_has_described(open_library: Callable[[], Library]) -> None:
+def test_the_next_search_finds_descriptions_added_by_another_process(open_library: Callable[[], Library]) -> None:
     library, other = open_library(), open_library()
     put(library, illustrated("a", FIGURE, images=(PNG,)))
     zebra, unlike = analyze("zebra"), WordEmbedding().vector("A zebra.")
@@ -119,7 +119,7 @@ def test_the_next_search_finds_what_another_process_has_described(open_library: 
     assert [name for name, _ in library.matching([*zebra, "nowhere"], 5)] == ["a:00000"]
 
 
-def test_a_description_of_a_figure_that_has_changed_since_is_not_stored(library: Library) -> None:
+def test_a_description_of_a_changed_figure_is_not_stored(library: Library) -> None:
     put(library, illustrated("a", FIGURE, images=(PNG,)))
     described = replace(FIGURE, description="A wooden loom.", described_by="see-1")
     for stale in (replace(described, image_hash=image_hash(JPEG)), replace(described, number=7)):
@@ -129,7 +129,7 @@ def test_a_description_of_a_figure_that_has_changed_since_is_not_stored(library:
     assert _described(library) == []
 
 
-def test_a_search_knows_the_chunks_with_rows_of_tables(library: Library) -> None:
+def test_a_search_knows_which_chunks_contain_table_rows(library: Library) -> None:
     put(library, illustrated("a", FIGURE, TABLE, images=(PNG,)), illustrated("b", FIGURE, images=(PNG,)))
     ids = ["a:00000", "a:00001", "a:00002", "b:00000", "unknown:00000"]
     assert library.described.chunks_of_tables(ids) == {"a:00000", "a:00001"}
@@ -137,14 +137,14 @@ def test_a_search_knows_the_chunks_with_rows_of_tables(library: Library) -> None
     assert library.described.chunks_of_tables(ids) == set()
 
 
-def test_a_copied_change_has_figures_and_images(library: Library) -> None:
+def test_a_copied_change_includes_figures_and_images(library: Library) -> None:
     put(library, illustrated("a", FIGURE, TABLE, images=(PNG,)))
     change = build_change(library, "a")
     assert change.figures == (FIGURE, TABLE)
     assert change.images == {FIGURE.image_hash: PNG}
 
 
-def test_the_catalog_alone_has_figures_too(library: Library, home: Home) -> None:
+def test_the_catalog_alone_lists_figures_too(library: Library, home: Home) -> None:
     put(library, illustrated("a", FIGURE, images=(PNG,)))
     catalog = home.open_catalog()
     try:

@@ -125,7 +125,7 @@ def opened(source: Library, open_library: Callable[[], Library]) -> Iterator[tup
     source.close()
 
 
-async def test_nothing_is_lost_there_and_back(opened: tuple[Library, Library], tmp_path: Path) -> None:
+async def test_a_copy_there_and_back_loses_nothing(opened: tuple[Library, Library], tmp_path: Path) -> None:
     source, target = opened
     papers, rows = await copy_home(source, target)
     back = Library.open(FolderHome(tmp_path / "back"), WordEmbedding())
@@ -157,7 +157,7 @@ async def same_as_filled(library: Library) -> None:
     accounts = backend.accounts()
     assert accounts.get("ada").password == "hash" and len(accounts.secrets_of("ada")) == 1
     assert (accounts.note("ada", "ada2020") or "").endswith("alone.") and backend.runs().owned_ids("ada") == ["chat-1"]
-    assert [line["outcome"] for line in accounts.deeds()] == ["200"]
+    assert [line["outcome"] for line in accounts.audit_lines()] == ["200"]
     (turn,) = backend.conversations().turns("chat-1")
     (entry,) = backend.conversations().all("reasons WHY")
     assert (entry.title, entry.archived) == ("Reasons", True)
@@ -206,7 +206,7 @@ async def test_an_interrupted_copy_continues(
     await same_as_filled(target)
 
 
-async def test_another_copy_takes_what_is_new(opened: tuple[Library, Library]) -> None:
+async def test_copying_again_adds_what_is_new(opened: tuple[Library, Library]) -> None:
     source, target = opened
     await copy_home(source, target)
     source.home.runs().mark("research-1", "finished", result=finished_text("Done."))

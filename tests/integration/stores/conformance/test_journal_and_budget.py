@@ -63,7 +63,7 @@ async def test_equal_concurrent_calls_are_made_once(backend: Home, journal: Jour
     assert model.calls == 1
 
 
-async def test_a_statement_that_fails_harms_no_other_work(journal: Journal) -> None:
+async def test_a_failing_statement_affects_no_other_work(journal: Journal) -> None:
     def break_off(db: JournalConnection) -> None:
         row = ("run", "a", None)
         db.execute("INSERT INTO uses (run, key, answer, paid, used_at) VALUES (?, ?, ?, 0, 0)", row)
@@ -74,7 +74,7 @@ async def test_a_statement_that_fails_harms_no_other_work(journal: Journal) -> N
     assert await journal.recall(["good"], OTHER) == {"good": "kept"}
 
 
-async def test_a_call_that_failed_or_was_cancelled_can_be_made_again(journal: Journal) -> None:
+async def test_a_failed_or_cancelled_call_can_be_made_again(journal: Journal) -> None:
     async def fail() -> CallResult:
         raise ValueError("no answer")
 
@@ -93,7 +93,7 @@ async def test_a_call_that_failed_or_was_cancelled_can_be_made_again(journal: Jo
     assert (await once(journal, record("a"), RUN, Model().answer)).paid
 
 
-async def test_a_rejected_answer_stays_with_its_run(journal: Journal) -> None:
+async def test_a_rejected_answer_is_replayed_only_in_its_run(journal: Journal) -> None:
     model = Model()
     await once(journal, record("a"), RUN, model.answer)
     await journal.reject("a", RUN)
@@ -141,7 +141,7 @@ async def test_a_forgotten_run_has_spent_nothing(journal: Journal) -> None:
     assert not (await once(journal, record("a"), OTHER, Model().answer)).paid
 
 
-async def test_spending_is_counted_by_day_of_the_own_clock(backend: Home) -> None:
+async def test_spending_is_counted_by_local_day(backend: Home) -> None:
     midnight = datetime(2026, 3, 2).timestamp()
     clock = FakeClock(midnight - 0.25)
     with Journal(backend.journal_database(), clock=clock) as journal:
@@ -155,7 +155,7 @@ async def test_spending_is_counted_by_day_of_the_own_clock(backend: Home) -> Non
     assert days == [("2026-03-01", 1, 0, 10), ("2026-03-02", 2, 1, 20)]
 
 
-async def test_pruned_answers_are_gone_but_not_their_count_and_not_those_of_unfinished_runs(backend: Home) -> None:
+async def test_pruning_keeps_counts_and_the_answers_of_unfinished_runs(backend: Home) -> None:
     database, model, clock = backend.journal_database(), Model(), FakeClock(1_000_000.0)
     with Journal(database, clock=clock) as journal:
         for key in "abc":
@@ -178,7 +178,7 @@ async def test_pruned_answers_are_gone_but_not_their_count_and_not_those_of_unfi
         assert sum(row.paid for row in await journal.spending(["run"])) == 3
 
 
-async def test_no_budget_is_passed_by_several_processes_worth_of_journals(backend: Home) -> None:
+async def test_several_processes_together_stay_within_a_budget(backend: Home) -> None:
     limits, sent = BudgetLimits(calls=7), 0
     journals = [backend.open_journal() for _ in range(3)]
     budgets = [Budget(limits, {}, journal, "run") for journal in journals]

@@ -78,7 +78,7 @@ async def test_a_copy_never_mixes_libraries(opened: tuple[Library, Library], pap
     assert len(target.papers()) == 1
 
 
-async def test_papers_that_differ_after_the_copy_are_named(opened: tuple[Library, Library]) -> None:
+async def test_papers_that_differ_after_the_copy_are_reported(opened: tuple[Library, Library]) -> None:
     source, target = opened
     with pytest.raises(CopyError, match=r"1 paper differs after the copy \(grace2021\)"):
         await copy_library(source, target, lambda key: target.store.delete([f"{key}:00000"] * (key == "grace2021")))

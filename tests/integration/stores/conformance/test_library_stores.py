@@ -84,13 +84,13 @@ def test_a_paper_is_read_back_as_it_was_written(library: Library) -> None:
     assert library.store.get_vectors(["loom2020:00000"], "notes").keys() == {"loom2020:00000"}
 
 
-def test_a_text_keeps_every_character_that_can_be_displayed(library: Library) -> None:
+def test_a_text_keeps_every_displayable_character(library: Library) -> None:
     odd = 'Ω ≤ 3 µm; "quoted" — naïve 𝛼-helix\n\ttab \\ back%slash ﬁ 日本語 \u202e'
     put(library, paper("odd2020", [odd]))
     assert library.paper_chunks("odd2020")[0].text == odd
 
 
-def test_nearest_chunks_come_with_their_cosines(library: Library) -> None:
+def test_nearest_chunks_are_returned_with_their_cosines(library: Library) -> None:
     changes = [paper("loom2020", LOOM), paper("seed2021", SEED, year=2021)]
     put(library, *changes)
     query = WORDS.vector("threads of looms")
@@ -125,7 +125,7 @@ def test_equal_texts_of_several_papers_are_ordered_by_id(library: Library) -> No
     assert [name for name, _ in library.matching(analyze("weave"), 4)] == by_id
 
 
-def test_words_find_texts_and_section_titles(library: Library) -> None:
+def test_words_match_texts_and_section_titles(library: Library) -> None:
     put(library, paper("loom2020", LOOM), paper("seed2021", SEED, year=2021))
     analyzed = analyze("The threads of the looms")
     assert analyzed == ["thread", "loom"]
@@ -178,7 +178,7 @@ def test_papers_are_found_by_summary_and_note(library: Library) -> None:
     assert library.nearest_papers(WORDS.vector(LOOM[0]), 1)[0].paper.key == "loom2020"
 
 
-def test_another_opening_sees_each_change(library: Library, open_library: Callable[[], Library]) -> None:
+def test_a_library_opened_twice_sees_each_change(library: Library, open_library: Callable[[], Library]) -> None:
     other = open_library()
     assert not other.papers()
     put(library, paper("loom2020", LOOM))
@@ -194,7 +194,7 @@ def test_another_opening_sees_each_change(library: Library, open_library: Callab
     assert other.version() == before, "the version depends on the file's hash, which is the same here"
 
 
-def test_metadata_changes_without_its_text(library: Library) -> None:
+def test_metadata_changes_without_the_text(library: Library) -> None:
     change = paper("loom2020", LOOM)
     put(library, change)
     assert change.record is not None
@@ -216,7 +216,7 @@ def test_texts_are_found_by_their_hash(library: Library) -> None:
     assert library.catalog.ids_by_text([*hashes, "unknown"]) == hashes
 
 
-def test_a_lost_full_text_index_is_built_again(library: Library, open_library: Callable[[], Library]) -> None:
+def test_a_lost_full_text_index_is_rebuilt(library: Library, open_library: Callable[[], Library]) -> None:
     put(library, paper("loom2020", LOOM), paper("seed2021", SEED))
     before = library.matching(["loom", "seed"], 9), library.fulltext.entries()
     library.catalog.set_meta("fulltext", "an earlier version")

@@ -22,7 +22,7 @@ def store(library: Library) -> MetadataStore:
     return library.metadata
 
 
-def test_an_answer_replaces_the_earlier_one(store: MetadataStore, open_library: Callable[[], Library]) -> None:
+def test_a_new_answer_replaces_the_earlier_one(store: MetadataStore, open_library: Callable[[], Library]) -> None:
     assert store.answer("Crossref", "/x") is None
     store.keep_answer("Crossref", "/x", ServiceAnswer(404, None, 1.0))
     store.keep_answer("Crossref", "/x", ServiceAnswer(200, {"title": ["Looms \x00 \ud800 ✓"]}, 2.0))
@@ -39,14 +39,14 @@ def test_odd_characters_in_notices_are_stored(store: MetadataStore) -> None:
     assert notice.reason.startswith("Err") and notice.reason.endswith("or")
 
 
-def test_other_versions_are_kept_once(store: MetadataStore) -> None:
+def test_other_versions_are_stored_once(store: MetadataStore) -> None:
     version = Version("preprint", "10.5555/preprint", "Crossref")
     store.keep_work("10.5555/x", "Crossref", {}, [], [version], 1.0)
     store.keep_work("10.5555/x", "Crossref", {}, [], [version], 2.0)
     assert store.statuses([replace(PAPER, doi="10.5555/x")])["ada2020"].versions == (version,)
 
 
-def test_a_found_doi_follows_the_paper_but_not_another_of_its_title(store: MetadataStore) -> None:
+def test_a_found_doi_follows_the_paper_but_not_another_with_its_title(store: MetadataStore) -> None:
     store.keep_identity(PAPER, "10.5555/article", 0.97, "Crossref", 1.0)
     renamed = replace(PAPER, key="lovelace2020", title="LOOMS - a study")
     preprint = replace(PAPER, key="ada2019", year=2019)
@@ -59,7 +59,7 @@ def test_a_found_doi_follows_the_paper_but_not_another_of_its_title(store: Metad
     assert store.dois([named]) == {"ada2020": "10.5555/own"}
 
 
-def test_a_corrected_year_keeps_the_doi_of_its_key(store: MetadataStore) -> None:
+def test_correcting_a_year_keeps_the_doi_of_a_key(store: MetadataStore) -> None:
     store.keep_identity(PAPER, "10.5555/article", 0.97, "Crossref", 1.0)
     assert store.dois([replace(PAPER, year=2021)]) == {"ada2020": "10.5555/article"}
 
@@ -84,7 +84,7 @@ def test_a_new_file_replaces_only_the_notices_of_its_source(store: MetadataStore
     assert store.file_stamp("Retraction Watch") == "two"
 
 
-def test_an_import_that_fails_leaves_what_was_there(store: MetadataStore) -> None:
+def test_a_failed_import_leaves_the_old_notices(store: MetadataStore) -> None:
     store.replace_notices("Retraction Watch", [("10.5555/x", RETRACTION)], "one")
 
     def broken() -> object:
@@ -96,7 +96,7 @@ def test_an_import_that_fails_leaves_what_was_there(store: MetadataStore) -> Non
     assert store.statuses([replace(PAPER, doi="10.5555/x")])["ada2020"].retracted
 
 
-def test_many_papers_and_many_threads(store: MetadataStore) -> None:
+def test_many_papers_and_threads_can_be_stored_at_once(store: MetadataStore) -> None:
     papers = [replace(PAPER, key=f"k{number}", doi=f"10.5555/{number}") for number in range(1200)]
     store.replace_notices("Crossref", [(paper.doi, RETRACTION) for paper in papers], "one")
     assert len(store.statuses(papers)) == 1200

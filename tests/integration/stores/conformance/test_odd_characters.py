@@ -28,7 +28,7 @@ ODD: Final = "a\0b\ud800c\udfffd\uffff"
 STORED: Final = "a\ufffdb\ufffdc\ufffdd\uffff"
 
 
-def test_the_texts_of_runs_and_conversations(backend: Home) -> None:
+def test_odd_characters_in_runs_and_conversations_are_stored(backend: Home) -> None:
     runs, conversations = backend.runs(), backend.conversations()
     runs.begin("research-1", "f", "research", ODD, {"question": ODD}, ODD)
     runs.mark("research-1", "finished", detail=ODD, result=finished_text(ODD, (ODD,)))
@@ -44,7 +44,7 @@ def test_the_texts_of_runs_and_conversations(backend: Home) -> None:
 
 
 @pytest.mark.parametrize("odd", [ODD, "\0", "\ud800"])
-def test_what_is_looked_up_by_an_odd_text_is_found(backend: Home, odd: str) -> None:
+def test_records_with_odd_characters_are_found_again(backend: Home, odd: str) -> None:
     runs = backend.runs()
     runs.begin(f"run-{odd}", "f", "research", "t", {"question": odd}, "v")
     assert runs.get(f"run-{odd}").thread_id.startswith("run-")
@@ -52,7 +52,7 @@ def test_what_is_looked_up_by_an_odd_text_is_found(backend: Home, odd: str) -> N
     assert about is not None
 
 
-def test_the_texts_of_evidence_tables(backend: Home) -> None:
+def test_odd_characters_in_evidence_tables_are_stored(backend: Home) -> None:
     tables = backend.evidence_tables()
     tables.save("table-1", ODD, {"columns": [], "papers": [ODD]})
     cell = StoredCell(ODD, ODD, ODD, "v", TableCell(ODD).as_dict())
@@ -64,7 +64,7 @@ def test_the_texts_of_evidence_tables(backend: Home) -> None:
     assert tables.papers("table-1")[STORED].decision["reason"] == STORED
 
 
-def test_edits_and_metadata(backend: Home) -> None:
+def test_odd_characters_in_edits_and_metadata_are_stored(backend: Home) -> None:
     backend.runs().edit("research-1", EditedSentence(0, ODD, {"words": ODD}))
     (edit,) = backend.runs().edits("research-1")
     assert (edit.text, edit.checked) == (STORED, {"words": STORED})
@@ -75,7 +75,7 @@ def test_edits_and_metadata(backend: Home) -> None:
     stores.close()
 
 
-async def test_answers_in_the_journal(backend: Home) -> None:
+async def test_odd_characters_in_journal_answers_are_stored(backend: Home) -> None:
     async def answer() -> CallResult:
         return CallResult(ODD, 1, 1)
 
@@ -86,7 +86,7 @@ async def test_answers_in_the_journal(backend: Home) -> None:
         assert [row.model for row in await journal.spending()] == [STORED]
 
 
-async def test_the_text_of_a_paper(open_library: Callable[[], Library], tmp_path: Path) -> None:
+async def test_odd_characters_in_a_papers_text_are_stored(open_library: Callable[[], Library], tmp_path: Path) -> None:
     texts = {"nul": "\0", "half": "\ud800", "whole": "\uffff"}
     for name, odd in texts.items():
         (tmp_path / f"{name}.md").write_bytes(f"# A title\n\nDucks{odd} swim.\n".encode("utf-8", "surrogatepass"))
@@ -97,7 +97,7 @@ async def test_the_text_of_a_paper(open_library: Callable[[], Library], tmp_path
     assert "Ducks\uffff swim." in library.paper_chunks(key)[0].text
 
 
-def test_keys_of_requests_and_files_of_uploads(backend: Home) -> None:
+def test_odd_characters_in_request_keys_and_upload_names_are_stored(backend: Home) -> None:
     server = backend.join_servers()
     try:
         assert server.keys.claim(ODD, ODD) is None

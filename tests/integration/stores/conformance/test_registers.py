@@ -41,7 +41,7 @@ def begin(runs: RunRegister, thread_id: str, fingerprint: str = "f", question: s
     )
 
 
-def test_of_two_owners_who_leave_at_the_same_time_one_stays(backend: Home) -> None:
+def test_if_two_owners_leave_at_the_same_time_one_stays(backend: Home) -> None:
     first, second = backend.accounts(), backend.accounts()
     for name in ("ada", "bo"):
         first.accept(first.invite(name, "owner"), "hash")
@@ -128,9 +128,7 @@ def test_a_conversation_keeps_its_turns(backend: Home) -> None:
     assert register.turns("chat-1") == []
 
 
-def test_a_conversation_that_is_answered_during_a_search_is_left_out(
-    backend: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_conversation_answered_during_a_search_is_left_out(backend: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     register = backend.conversations()
     register.begin("chat-1")
     read = register._select
@@ -169,7 +167,7 @@ def test_runs_and_answers_that_cite_a_paper_are_found(backend: Home) -> None:
     assert [run.thread_id for run in runs.citing("other")] == ["research-2"]
 
 
-def test_long_questions_are_told_apart(backend: Home) -> None:
+def test_long_questions_are_distinguished(backend: Home) -> None:
     runs, long = backend.runs(), "Why? " * 2000
     begin(runs, "run-1", question=f"{long}1")
     begin(runs, "run-2", question=f"{long}2")
@@ -185,7 +183,7 @@ async def test_a_run_can_be_deleted(home: Home, backend: Home) -> None:
         backend.runs().get("research-1")
 
 
-async def test_edited_sentences_are_kept_withdrawn_and_deleted_with_their_run(home: Home, backend: Home) -> None:
+async def test_edited_sentences_are_stored_withdrawn_and_deleted_with_their_run(home: Home, backend: Home) -> None:
     begin(backend.runs(), "research-1")
     runs = backend.runs()
     assert runs.edits("research-1") == []
@@ -205,7 +203,7 @@ async def test_edited_sentences_are_kept_withdrawn_and_deleted_with_their_run(ho
     assert runs.edits("research-1") == []
 
 
-def test_comparisons_and_versions_of_the_library_go_with_the_last_text_they_are_for(backend: Home) -> None:
+def test_comparisons_and_library_versions_are_deleted_with_the_last_text_that_uses_them(backend: Home) -> None:
     runs, tables = backend.runs(), backend.evidence_tables()
     for run in ("research-1", "research-2"):
         begin(runs, run)
@@ -227,7 +225,7 @@ def test_comparisons_and_versions_of_the_library_go_with_the_last_text_they_are_
     assert left() == []
 
 
-def test_only_what_was_written_is_recognized(backend: Home, tmp_path: Path) -> None:
+def test_only_files_that_were_written_are_recognised(backend: Home, tmp_path: Path) -> None:
     files = backend.written_files()
     files.note([b"ours", b"also ours"])
     files.note([b"ours"])
@@ -239,7 +237,7 @@ def test_only_what_was_written_is_recognized(backend: Home, tmp_path: Path) -> N
     assert known == [True, False, False, False]
 
 
-def test_the_uploaded_plots_that_runs_name_are_found(backend: Home) -> None:
+def test_uploaded_plots_named_by_runs_are_found(backend: Home) -> None:
     runs, sets = backend.runs(), [f"plots-{digit * 24}" for digit in "ab"]
     assert runs.plot_sets() == set()
     begin(runs, "research-1")
@@ -275,7 +273,7 @@ def test_two_people_who_edit_one_cell_lose_no_edit(backend: Home) -> None:
     assert yours.edit_cell("table-1", replace(cell("ada2020", "7"), revision=stored.revision)).revision == 2
 
 
-def test_people_who_edit_one_cell_at_once_lose_no_edit(backend: Home) -> None:
+def test_concurrent_edits_of_one_cell_lose_none(backend: Home) -> None:
     begun_table(backend)
 
     def edit(value: int) -> bool:
@@ -289,7 +287,7 @@ def test_people_who_edit_one_cell_at_once_lose_no_edit(backend: Home) -> None:
         assert sum(threads.map(edit, range(4))) == 1, "of four edits of one revision, one is stored"
 
 
-def test_a_reading_replaces_no_edit_and_a_deleted_table_leaves_nothing(backend: Home) -> None:
+def test_reading_again_replaces_no_edit_and_deleting_a_table_leaves_nothing(backend: Home) -> None:
     tables = begun_table(backend)
     tables.edit_cell("table-1", cell("ada2020", "6"))
     tables.save_row("table-1", StoredPaper("ada2020", "v2", asdict(Decision("included"))), [cell("ada2020", "9")])

@@ -58,7 +58,7 @@ async def test_a_graph_resumes_at_the_step_that_failed(backend: Home) -> None:
     assert values == {"done": ["first", "second"], "plan": {"queries": ["why “so”?"], "scores": [0.25, None]}}
 
 
-async def test_threads_are_deleted_and_shortened_alone(backend: Home) -> None:
+async def test_deleting_or_shortening_one_thread_keeps_the_others(backend: Home) -> None:
     async with backend.open_checkpoints() as saver:
         runnable = graph(saver, [False])
         for thread in ("a", "b"):

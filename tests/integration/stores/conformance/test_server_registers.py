@@ -22,7 +22,7 @@ def server(backend: Home) -> Iterator[ServerRegistry]:
     joined.leave()
 
 
-def test_an_unfinished_job_is_taken_up_by_the_next_server_and_an_ended_one_is_not(backend: Home) -> None:
+def test_an_unfinished_job_goes_to_the_next_server_and_a_finished_one_does_not(backend: Home) -> None:
     first = backend.join_servers()
     assert first.jobs.begin(ORDER, "e") is None
     assert first.jobs.begin(JobOrder("run-2", "run", {}), "f") is None
@@ -36,7 +36,7 @@ def test_an_unfinished_job_is_taken_up_by_the_next_server_and_an_ended_one_is_no
     second.leave()
 
 
-def test_a_key_is_claimed_once_and_then_names_its_job(server: ServerRegistry) -> None:
+def test_a_key_is_claimed_once_and_then_refers_to_its_job(server: ServerRegistry) -> None:
     assert server.keys.claim("key", "request") is None
     assert server.keys.claim("key", "request") == KeyUse("request", None)
     server.keys.commit("key", ORDER)
@@ -46,7 +46,7 @@ def test_a_key_is_claimed_once_and_then_names_its_job(server: ServerRegistry) ->
     assert server.keys.claim("second", "another") is None
 
 
-def test_a_key_names_its_job_as_soon_as_that_has_begun(backend: Home) -> None:
+def test_a_key_refers_to_its_job_as_soon_as_the_job_has_started(backend: Home) -> None:
     first = backend.join_servers()
     assert first.keys.claim("key", "request") is None
     first.jobs.begin(ORDER, "e", "key")
@@ -57,7 +57,7 @@ def test_a_key_names_its_job_as_soon_as_that_has_begun(backend: Home) -> None:
     second.leave()
 
 
-def test_an_unsettled_claim_of_a_server_that_is_gone_is_void(backend: Home) -> None:
+def test_an_open_claim_of_a_dead_server_is_void(backend: Home) -> None:
     first = backend.join_servers()
     assert first.keys.claim("open", "request") is None and first.keys.claim("settled", "request") is None
     first.keys.commit("settled", ORDER)
@@ -68,7 +68,7 @@ def test_an_unsettled_claim_of_a_server_that_is_gone_is_void(backend: Home) -> N
     second.leave()
 
 
-def test_sessions_by_the_servers_token_end_with_it_alone_and_at_once(backend: Home) -> None:
+def test_a_session_is_valid_only_with_its_token_and_ends_everywhere_at_once(backend: Home) -> None:
     first, second = backend.accounts(), backend.accounts()
     one, two = (first.grant("session", "fingerprint") for _ in range(2))
     other = first.grant("session", "another")
@@ -76,7 +76,7 @@ def test_sessions_by_the_servers_token_end_with_it_alone_and_at_once(backend: Ho
     assert not second.is_session("", "fingerprint")
     second.end(one)
     assert not first.is_session(one, "fingerprint") and first.is_session(two, "fingerprint")
-    first.end_sessions_but_of("another")
+    first.end_other_sessions("another")
     assert not second.is_session(two, "fingerprint") and second.is_session(other, "another")
     second.revoke("another", kind="session")
     assert not first.is_session(other, "another") and second.people() == []
@@ -99,7 +99,7 @@ def test_uploaded_files_are_read_and_removed(server: ServerRegistry, tmp_path: P
     assert server.uploads.names(upload) == [] and not folder.exists()
 
 
-def test_a_file_that_another_computer_has_taken_is_fetched(backend: Home, home: Home) -> None:
+def test_a_file_received_by_another_computer_is_fetched(backend: Home, home: Home) -> None:
     server = backend.join_servers()
     if not server.jobs.shared:
         server.leave()
@@ -126,7 +126,7 @@ def plot_set(backend: Home, folder: Path, upload: str, name: str = "roc kurve ü
     return backend.plots().reference(folder / upload / name)
 
 
-def test_plots_are_read_by_the_name_that_a_run_keeps_until_they_are_removed(backend: Home, home: Home) -> None:
+def test_plots_are_read_by_their_stored_name_until_removed(backend: Home, home: Home) -> None:
     upload = f"plots-{'0' * 24}"
     kept = plot_set(backend, home.plots_folder, upload)
     plots = backend.plots()
@@ -137,7 +137,7 @@ def test_plots_are_read_by_the_name_that_a_run_keeps_until_they_are_removed(back
     assert plots.names(upload) == [] and not plots.file(kept).exists()
 
 
-def test_a_plot_that_another_computer_has_taken_is_fetched(
+def test_a_plot_received_by_another_computer_is_fetched(
     backend: Home, home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     kept = plot_set(backend, home.plots_folder, f"plots-{'0' * 24}")
@@ -150,7 +150,7 @@ def test_a_plot_that_another_computer_has_taken_is_fetched(
     assert other.plots().file(kept).read_bytes() == b"\x89PNG"
 
 
-def test_papers_and_plots_are_listed_apart(server: ServerRegistry, backend: Home, home: Home) -> None:
+def test_papers_and_plots_are_listed_separately(server: ServerRegistry, backend: Home, home: Home) -> None:
     """What tidies one kind must not see the other."""
     folder = server.uploads.folder("ingest-0123456789ab")
     folder.mkdir(parents=True)

@@ -245,7 +245,7 @@ async def flaw(read: Callable[[Home], Any], home: Home, place: str) -> str:
 @pytest.mark.parametrize(
     "values", [("bracket",), pytest.param(tuple(VALUES), marks=pytest.mark.long)], ids=["one", "all"]
 )
-async def test_a_wrong_value_is_named(full: Home, values: tuple[str, ...]) -> None:
+async def test_a_wrong_value_is_reported(full: Home, values: tuple[str, ...]) -> None:
     tables = Tables(full)
     for read in READERS:
         assert not await flaw(read, full, ""), "a sound home is read"

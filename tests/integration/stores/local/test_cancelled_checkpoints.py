@@ -9,7 +9,7 @@ from pathlib import Path
 from citeloom.stores.local.checkpoints import open_checkpoints
 
 
-async def test_a_write_that_was_broken_off_does_not_keep_the_file_locked(tmp_path: Path) -> None:
+async def test_an_interrupted_write_does_not_keep_the_file_locked(tmp_path: Path) -> None:
     path = tmp_path / "checkpoints.sqlite"
     insert = "INSERT INTO writes (thread_id, checkpoint_id, task_id, idx, channel) VALUES ('t', 'c', 'a', ?, 'q')"
     async with open_checkpoints(path) as saver:

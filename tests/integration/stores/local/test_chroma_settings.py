@@ -34,7 +34,7 @@ def count_chunks(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("line", ["chroma_product_telemetry_impl=this.Anything", "migrations=none"])
-def test_no_env_file_names_what_chroma_imports_or_does(tmp_path: Path, line: str) -> None:
+def test_an_env_file_cannot_make_chroma_import_or_run_anything(tmp_path: Path, line: str) -> None:
     """The module `this` prints the Zen of Python when it is imported."""
     folder = tmp_path / "cloned"
     folder.mkdir()
@@ -42,7 +42,7 @@ def test_no_env_file_names_what_chroma_imports_or_does(tmp_path: Path, line: str
     assert count_chunks(folder) == "0\n"
 
 
-def test_an_env_file_that_chroma_cannot_read_is_named(tmp_path: Path) -> None:
+def test_an_env_file_that_chroma_cannot_read_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "cloned"
     folder.mkdir()
     (folder / ".env").write_text("chroma_server_http_port=many\n", encoding="utf-8")

@@ -16,7 +16,7 @@ STEPS = pytest.mark.parametrize("step", [-31_536_000, -3600, -1, 0, 3600], ids=s
 
 
 @STEPS
-def test_the_latest_run_is_the_one_begun_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+def test_the_latest_run_is_the_one_started_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     now = 1_900_000_000.0
     monkeypatch.setattr("citeloom.stores.run_register.time.time", lambda: now)
     register = RunRegister(run_tables(tmp_path / "runs.sqlite"))
@@ -58,7 +58,7 @@ async def test_a_run_resumes_at_its_latest_checkpoint(
 
 
 @pytest.mark.parametrize("name", ["", "no id", "ffffffff-ffff-4fff-bfff-ffffffffffff", "ä" * 40])
-async def test_an_id_that_is_none_stops_nothing(tmp_path: Path, name: str) -> None:
+async def test_an_invalid_checkpoint_id_stops_nothing(tmp_path: Path, name: str) -> None:
     path = tmp_path / "checkpoints.sqlite"
     config: Any = {"configurable": {"thread_id": "other", "checkpoint_ns": ""}}
     async with open_checkpoints(path) as saver:

@@ -28,7 +28,7 @@ def opened(home: Home) -> Library:
     return Library.open(home, WordEmbedding())
 
 
-def test_a_staged_image_is_kept_when_another_paper_loses_it(home: Home) -> None:
+def test_a_staged_image_is_kept_if_another_paper_loses_it(home: Home) -> None:
     library = opened(home)
     put(library, illustrated("a", FIGURE, images=(PNG,)))
     library.catalog.stage([illustrated("b", FIGURE, images=(PNG,))])
@@ -52,7 +52,7 @@ def test_a_damaged_image_is_reported_and_not_read(home: Home) -> None:
     library.close()
 
 
-def test_an_image_without_a_paper_is_dropped_with_other_strays(home: Home) -> None:
+def test_an_image_without_a_paper_is_dropped_with_other_orphans(home: Home) -> None:
     library = opened(home)
     put(library, illustrated("a", FIGURE, images=(PNG,)))
     (home.figures / ".half.tmp").write_bytes(b"")
@@ -87,7 +87,7 @@ def test_a_catalog_cannot_name_another_file_as_an_image(home: Home, hostile: str
     library.close()
 
 
-def test_a_catalog_made_before_figures_were_read_opens(home: Home) -> None:
+def test_a_catalog_older_than_figures_opens(home: Home) -> None:
     library = opened(home)
     put(library, illustrated("a", FIGURE, images=(PNG,)))
     library.close()

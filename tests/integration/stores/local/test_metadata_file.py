@@ -20,7 +20,7 @@ def store(tmp_path: Path) -> MetadataStore:
     return MetadataStore(metadata_tables(tmp_path / "metadata.sqlite"))
 
 
-def test_reading_makes_no_file(store: MetadataStore, tmp_path: Path) -> None:
+def test_reading_creates_no_file(store: MetadataStore, tmp_path: Path) -> None:
     assert store.answer("Crossref", "/works/x") is None and store.statuses([PAPER]) == {}
     assert not list(tmp_path.iterdir())
 
@@ -34,7 +34,7 @@ def test_reading_makes_no_file(store: MetadataStore, tmp_path: Path) -> None:
         "CREATE TRIGGER evil AFTER INSERT ON metadata_answers BEGIN SELECT 1; END",
     ],
 )
-def test_damage_is_named_with_its_remedy(store: MetadataStore, tmp_path: Path, damage: str) -> None:
+def test_damage_is_reported_with_its_remedy(store: MetadataStore, tmp_path: Path, damage: str) -> None:
     store.keep_answer("Crossref", "/x", ServiceAnswer(200, {}, 1.0))
     with sqlite3.connect(tmp_path / "metadata.sqlite") as db:
         db.execute(damage)

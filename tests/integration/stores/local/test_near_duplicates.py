@@ -37,7 +37,7 @@ def edited(open_library: Callable[..., Library]) -> Written:
     return written
 
 
-def test_an_edit_replaces_no_vector_in_place(
+def test_an_edit_never_overwrites_a_vector_in_place(
     open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In place it would cut its neighbours off; and what is the same is not written again."""
@@ -65,7 +65,7 @@ def test_an_edit_replaces_no_vector_in_place(
 
 
 @pytest.mark.parametrize("whole_limit", [5_000, 0])
-def test_a_search_finds_what_the_index_has_cut_off(
+def test_a_search_finds_chunks_that_the_index_has_lost(
     edited: Written, open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch, whole_limit: int
 ) -> None:
     monkeypatch.setattr("citeloom.stores.local.vector_search.WHOLE_LIMIT", whole_limit)
@@ -89,7 +89,7 @@ def test_a_search_finds_what_the_index_has_cut_off(
 
 
 @pytest.mark.parametrize("whole_limit", [5_000, 0])
-def test_after_edits_and_removals_a_search_finds_exactly_what_the_catalog_has(
+def test_after_edits_and_removals_a_search_finds_exactly_what_the_catalog_lists(
     edited: Written, open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch, whole_limit: int
 ) -> None:
     """Nothing of a removed paper takes a place, and nothing of the others is lacking, however many are asked for."""

@@ -69,7 +69,7 @@ async def test_the_folder_is_locked_whenever_it_is_opened_or_written(
 
 
 @pytest.mark.parametrize("whole_limit", [5_000, 0])
-def test_a_search_is_of_one_state_though_another_process_writes_in_its_midst(
+def test_a_search_sees_one_state_while_another_process_writes(
     open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch, whole_limit: int
 ) -> None:
     monkeypatch.setattr("citeloom.stores.local.vector_search.WHOLE_LIMIT", whole_limit)
@@ -93,7 +93,7 @@ def test_a_search_is_of_one_state_though_another_process_writes_in_its_midst(
 
 
 @pytest.mark.parametrize("whole_limit", [5_000, 0])
-def test_a_paper_that_another_process_edits_twice_in_the_midst_of_a_search_is_no_damage(
+def test_two_edits_by_another_process_during_a_search_are_not_reported_as_damage(
     open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch, whole_limit: int
 ) -> None:
     """The client of the reader was opened between the edits: it has no vector of what the second one brought."""
@@ -119,7 +119,7 @@ def test_a_paper_that_another_process_edits_twice_in_the_midst_of_a_search_is_no
     assert len(reader.nearest_ids(query, 1000)) == 70
 
 
-def test_a_process_whose_client_is_old_loses_nothing_when_it_writes(
+def test_a_process_with_an_outdated_client_loses_nothing_when_it_writes(
     open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(chroma._CONFIGURATION["hnsw"], "sync_threshold", 25)  # each writes the files of the index
@@ -136,7 +136,7 @@ def test_a_process_whose_client_is_old_loses_nothing_when_it_writes(
         )
 
 
-def test_a_call_in_progress_succeeds_although_another_thread_reopens_the_folder(
+def test_a_call_in_progress_succeeds_if_another_thread_reopens_the_folder(
     open_library: Callable[..., Library],
 ) -> None:
     library = open_library()
@@ -147,7 +147,7 @@ def test_a_call_in_progress_succeeds_although_another_thread_reopens_the_folder(
     assert under_way.count() == len(library.store.stored_ids()) == 30
 
 
-async def test_a_search_for_words_is_of_one_state_though_another_process_writes_in_its_midst(
+async def test_a_word_search_sees_one_state_while_another_process_writes(
     open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random = np.random.default_rng(10)
@@ -168,7 +168,7 @@ async def test_a_search_for_words_is_of_one_state_though_another_process_writes_
 
 
 @pytest.mark.parametrize("how", ["retrieve", "search_papers", "propose_windows"])
-async def test_a_paper_that_begins_to_change_while_what_was_found_is_shown_ends_no_search(
+async def test_a_paper_that_changes_while_results_are_loaded_ends_no_search(
     how: str, open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random = np.random.default_rng(11)

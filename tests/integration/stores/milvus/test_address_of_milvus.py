@@ -1,4 +1,4 @@
-"""Milvus is named by its user alone, beside a database; messages name what is wrong, never a token."""
+"""Only the user can set the address of Milvus, beside a database; messages never show a token."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def with_milvus(url: str, vectors: str | Path) -> Home:
     return find_home(parse_home(url), vectors=parse_vectors(str(vectors))).prepare()
 
 
-def test_a_folder_cannot_name_milvus(url: str, tmp_path: Path) -> None:
+def test_a_settings_file_in_a_folder_cannot_set_the_milvus_address(url: str, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"CITELOOM_VECTORS={UNREACHABLE}\n", encoding="utf-8")
     done = run("papers", "list", cwd=tmp_path, settings={"HOME": url})
     assert done.code == 2 and len(done.errors) == 1
@@ -53,7 +53,7 @@ def test_a_folder_cannot_name_milvus(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("home", [(), ("--home", "here")], ids=["the nearest folder", "a named folder"])
-def test_a_library_in_a_folder_is_refused_with_milvus(home: tuple[str, ...], tmp_path: Path) -> None:
+def test_milvus_is_refused_for_a_library_in_a_folder(home: tuple[str, ...], tmp_path: Path) -> None:
     done = run("papers", "list", *home, cwd=tmp_path, settings={"VECTORS": UNREACHABLE})
     assert done.code == 2 and len(done.errors) == 1
     assert "CITELOOM_VECTORS" in done.errors[0] and "works with a library in PostgreSQL only" in done.errors[0]
@@ -61,17 +61,17 @@ def test_a_library_in_a_folder_is_refused_with_milvus(home: tuple[str, ...], tmp
     assert "s3cr3t" not in done.out + done.err
 
 
-def test_a_folder_to_copy_is_read_without_the_milvus_of_its_copy(tmp_path: Path) -> None:
+def test_a_folder_being_copied_is_read_without_the_milvus_of_its_copy(tmp_path: Path) -> None:
     command = ("library", "copy", "--to", "there", "--home", "here")
     done = run(*command, cwd=tmp_path, settings={"VECTORS": UNREACHABLE})
-    assert done.code == 2 and "here: holds no library" in done.errors[0]
+    assert done.code == 2 and "here holds no library" in done.errors[0]
     refused = run(*command, "--to-vectors", UNREACHABLE, cwd=tmp_path)
     assert refused.code == 2 and "--to-vectors" in refused.errors[0] and "there" in refused.errors[0]
     (tmp_path / ".env").write_text(f"CITELOOM_VECTORS={UNREACHABLE}\n", encoding="utf-8")
     assert "it was not opened" in run(*command, cwd=tmp_path).errors[0]
 
 
-async def test_doctor_says_that_milvus_cannot_be_reached(url: str, milvus: MilvusServer, papers: Path) -> None:
+async def test_doctor_says_that_milvus_is_unreachable(url: str, milvus: MilvusServer, papers: Path) -> None:
     library = Library.open(with_milvus(url, milvus.url), WordEmbedding())
     await ingest(library, [papers])
     library.close()
@@ -84,7 +84,7 @@ async def test_doctor_says_that_milvus_cannot_be_reached(url: str, milvus: Milvu
     elsewhere.close()
 
 
-def test_a_library_searched_in_milvus_is_not_opened_without_it(url: str, milvus: MilvusServer) -> None:
+def test_a_library_that_uses_milvus_cannot_be_opened_without_it(url: str, milvus: MilvusServer) -> None:
     library = Library.open(with_milvus(url, milvus.url), WordEmbedding())
     library.finish_staged()
     library.close()
@@ -93,7 +93,7 @@ def test_a_library_searched_in_milvus_is_not_opened_without_it(url: str, milvus:
     assert "CITELOOM_VECTORS" in refused.value.help
 
 
-def test_a_file_of_milvus_lite_serves_one_process(url: str, tmp_path: Path) -> None:
+def test_a_milvus_lite_file_serves_one_process(url: str, tmp_path: Path) -> None:
     holding = "import sys\nfrom milvus_lite import MilvusLite\nMilvusLite(sys.argv[1])\nprint(1, flush=True)\ninput()\n"
     file = tmp_path / "vectors.db"
     process = subprocess.Popen(
@@ -109,7 +109,7 @@ def test_a_file_of_milvus_lite_serves_one_process(url: str, tmp_path: Path) -> N
     library.close()
 
 
-def test_a_forked_process_connects_anew(url: str, milvus: MilvusServer) -> None:
+def test_a_forked_process_opens_its_own_connection(url: str, milvus: MilvusServer) -> None:
     library = Library.open(with_milvus(url, milvus.url), WordEmbedding())
     library.finish_staged()
     library.close()
@@ -117,7 +117,7 @@ def test_a_forked_process_connects_anew(url: str, milvus: MilvusServer) -> None:
     assert done.returncode == 0
 
 
-def test_a_missing_extra_is_named(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pymilvus", None)
     library = Library.open(with_milvus(url, tmp_path / "v.db"), WordEmbedding())
     with pytest.raises(ConfigurationError, match="pymilvus") as missing:

@@ -50,12 +50,12 @@ def problems(library: Library) -> list[str]:
     return [finding.message for finding in examine(library) if finding.level == "problem"]
 
 
-async def test_lost_and_strange_rows_are_restored(library: Library, milvus: MilvusServer) -> None:
+async def test_lost_and_unknown_rows_are_repaired(library: Library, milvus: MilvusServer) -> None:
     before = answers(library)
     rows = rows_of(library, milvus)
-    versions = {version for version, _, _ in rows.stored(CHUNKS)}
+    versions = {version for version, _, _ in rows.stored_rows(CHUNKS)}
     lost = max(versions)
-    kept = [row for row in rows.stored(CHUNKS) if row[0] != lost]
+    kept = [row for row in rows.stored_rows(CHUNKS) if row[0] != lost]
     assert kept
     rows.delete([lost])
     keys = {"ada2020", "grace2021"}
@@ -66,7 +66,7 @@ async def test_lost_and_strange_rows_are_restored(library: Library, milvus: Milv
     assert library.embedding.embedded == []  # type: ignore[attr-defined]
 
 
-async def test_an_older_backup_of_milvus_is_brought_up_to_date(
+async def test_an_older_backup_of_milvus_is_updated(
     library: Library, milvus: MilvusServer, tmp_path: Path, open_library: Callable[[], Library]
 ) -> None:
     milvus.stop()
@@ -89,7 +89,7 @@ async def test_an_older_backup_of_milvus_is_brought_up_to_date(
     assert again.embedding.embedded == []  # type: ignore[attr-defined]
 
 
-async def test_an_empty_milvus_is_filled_again(library: Library, milvus: MilvusServer) -> None:
+async def test_an_empty_milvus_is_refilled(library: Library, milvus: MilvusServer) -> None:
     before = answers(library)
     rows_of(library, milvus).drop()
     with pytest.raises(VectorStoreError, match="does not hold this library") as missing:

@@ -32,9 +32,7 @@ def leaks(text: str) -> bool:
 
 
 @pytest.mark.parametrize("command", [["papers", "list"], ["doctor"], ["doctor", "--json"], ["runs", "list"], ["usage"]])
-def test_a_server_that_cannot_be_reached_gives_one_line_without_the_password(
-    tmp_path: Path, command: list[str]
-) -> None:
+def test_an_unreachable_server_gets_one_line_without_the_password(tmp_path: Path, command: list[str]) -> None:
     done = run(*command, cwd=tmp_path, settings={"HOME": UNREACHABLE})
     assert done.code == 2
     assert len(done.errors) == 1 and "127.0.0.1" in done.errors[0]
@@ -62,7 +60,7 @@ def test_a_mistyped_address_is_refused_without_being_shown(tmp_path: Path, addre
     assert list(tmp_path.iterdir()) == [], "nor is a folder of this name created"
 
 
-def test_an_address_shows_neither_user_nor_password(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_is_shown_without_user_and_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CITELOOM_HOME", UNREACHABLE)
     settings = load_settings()
     assert isinstance(settings.home, DatabaseUrl)
@@ -73,7 +71,7 @@ def test_an_address_shows_neither_user_nor_password(monkeypatch: pytest.MonkeyPa
     assert other.mark == settings.home.mark, "caches stay when the password changes"
 
 
-def test_a_file_in_a_folder_cannot_name_a_database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_settings_file_in_a_folder_cannot_set_a_database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"CITELOOM_HOME={UNREACHABLE}\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     done = run("papers", "list", cwd=tmp_path)
@@ -92,7 +90,7 @@ def test_a_database_without_a_library_says_so(url: str) -> None:
     assert home.exists()
 
 
-def test_a_library_in_another_schema_of_the_search_path_is_another_library(url: str) -> None:
+def test_a_library_in_another_schema_of_the_search_path_is_separate(url: str) -> None:
     find_home(parse_home(url)).prepare()
     with psycopg.connect(url, autocommit=True) as connection:
         (outer,) = connection.execute("SELECT current_schema()").fetchone() or ("",)
@@ -119,7 +117,7 @@ def test_tables_of_a_newer_version_are_not_touched(url: str) -> None:
         home.prepare()
 
 
-def test_tables_of_an_earlier_version_get_what_they_lack_and_keep_what_they_hold(url: str) -> None:
+def test_older_tables_get_missing_columns_and_keep_their_rows(url: str) -> None:
     home = find_home(parse_home(url)).prepare()
     home.conversations().begin("chat-1")
     with psycopg.connect(url) as connection:
@@ -150,7 +148,7 @@ def test_processes_that_start_at_once_create_the_tables_once(url: str) -> None:
     assert [process.returncode for process in started] == [0, 0, 0]
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg_pool", None)
     require_extra.cache_clear()
     with pytest.raises(ConfigurationError, match="psycopg_pool") as missing:
@@ -158,7 +156,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "-e '.[postgres]'" in missing.value.help
 
 
-def test_without_the_extra_its_name_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_missing_extra_is_reported_when_the_database_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "psycopg"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)

@@ -84,7 +84,7 @@ def test_a_paper_is_added_by_its_doi_and_its_file_stays_on_this_computer(command
     assert found["papers"][0]["key"] == key
 
 
-def test_zotero_is_synced_and_what_is_known_of_it_stays_on_this_computer(command: Command, tmp_path: Path) -> None:
+def test_zotero_is_synced_and_its_state_stays_on_this_computer(command: Command, tmp_path: Path) -> None:
     zotero = MadeZotero(tmp_path / "Zotero")
     zotero.item("AAAA1111", title="Looms of the night", abstractNote="Looms weave at night.")
     settings = {"ZOTERO": str(zotero.folder)}
@@ -95,7 +95,7 @@ def test_zotero_is_synced_and_what_is_known_of_it_stays_on_this_computer(command
     assert len(command("sync", "zotero", "--json", **settings).json["removed"]) == 1
 
 
-def test_the_journal_is_surveyed_and_pruned(command: Command, url: str) -> None:
+def test_the_journal_is_summarised_and_pruned(command: Command, url: str) -> None:
     empty = command("journal", "stats")
     assert empty.code == 0 and "empty." in empty.out and "test_" not in empty.out, "nor are parameters shown"
     pruned = command("journal", "prune", "--older-than", "0", "--json")

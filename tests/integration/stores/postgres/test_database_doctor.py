@@ -65,7 +65,7 @@ def test_a_healthy_database_is_described(library: Library) -> None:
         ),
     ],
 )
-def test_what_is_damaged_is_named(url: str, library: Library, damage: str, topic: str, message: str) -> None:
+def test_damage_is_reported(url: str, library: Library, damage: str, topic: str, message: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(damage)
     level, said = found(library)[topic]
@@ -85,7 +85,7 @@ def test_what_is_damaged_is_named(url: str, library: Library, damage: str, topic
         "postgresql://weaver:{secret}@127.0.0.1:9,127.0.0.1:9/library",
     ],
 )
-def test_no_error_of_a_connection_shows_the_password(silent: int, address: str) -> None:
+def test_no_connection_error_shows_the_password(silent: int, address: str) -> None:
     url = parse_home(address.format(secret=SECRET, silent=silent))
     assert isinstance(url, DatabaseUrl)
     with pytest.raises(CiteloomError) as failed:
@@ -95,7 +95,7 @@ def test_no_error_of_a_connection_shows_the_password(silent: int, address: str) 
 
 
 @pytest.mark.parametrize("statement", ["SELECT '{secret}'::int", "SELECT * FROM {secret}", "SELECT pg_sleep(5)"])
-def test_no_error_of_a_statement_shows_the_password(url: str, statement: str) -> None:
+def test_no_statement_error_shows_the_password(url: str, statement: str) -> None:
     address = url.replace("postgresql://postgres:", f"postgresql://postgres:{SECRET}", 1)
     assert SECRET in address
     database = Database(DatabaseUrl(address))

@@ -38,7 +38,7 @@ SUPPORT = ROOT / "tests" / "support"
         ),
     ],
 )
-async def test_a_killed_ingest_leaves_whole_papers_only(
+async def test_a_killed_ingest_leaves_only_complete_papers(
     url: str, papers: Path, together: int, event: str, number: int
 ) -> None:
     command = [sys.executable, str(SUPPORT / "interrupted_ingest.py"), url, str(papers), str(together), "kill", event]

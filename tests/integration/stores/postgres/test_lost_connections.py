@@ -80,7 +80,7 @@ def losing(monkeypatch: pytest.MonkeyPatch, url: str, at: int = 1) -> None:
 
 
 @pytest.mark.parametrize("what", WRITES)
-def test_a_write_without_its_commit_is_not_there_and_can_be_repeated(
+def test_a_write_that_was_not_committed_is_absent_and_can_be_repeated(
     url: str, library: Library, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     table, write = WRITES[what]
@@ -95,7 +95,7 @@ def test_a_write_without_its_commit_is_not_there_and_can_be_repeated(
     assert count(url, table) == 1
 
 
-def test_a_mark_that_is_lost_leaves_the_run_as_it_was(
+def test_a_lost_status_update_leaves_the_run_as_it_was(
     url: str, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = library.home.runs()
@@ -109,7 +109,7 @@ def test_a_mark_that_is_lost_leaves_the_run_as_it_was(
     assert runs.get("research-1").result == RECORD
 
 
-async def test_a_checkpoint_that_is_lost_leaves_the_one_before_it(url: str, library: Library) -> None:
+async def test_a_lost_checkpoint_leaves_the_previous_one(url: str, library: Library) -> None:
     backend = library.home
     config: Any = {"configurable": {"thread_id": "r", "checkpoint_ns": ""}}
     first, second = (
@@ -130,7 +130,7 @@ async def test_a_checkpoint_that_is_lost_leaves_the_one_before_it(url: str, libr
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
-async def test_a_copy_that_loses_the_database_continues(
+async def test_a_copy_that_loses_the_database_can_continue(
     url: str, library: Library, papers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     source = Library.open(FolderHome(tmp_path / "source"), WordEmbedding())

@@ -61,7 +61,7 @@ def test_the_index_is_built_when_it_is_needed_and_finds_the_nearest(library: Lib
     assert hits >= 0.95 * QUERIES * NEAREST
 
 
-def test_filters_leave_as_many_as_there_are(library: Library) -> None:
+def test_a_filtered_search_still_returns_all_requested_chunks(library: Library) -> None:
     carry_out(library, made())
     vector = WordEmbedding().vector("anything")
     some = [f"paper{number:02d}" for number in range(4)]
@@ -71,7 +71,7 @@ def test_filters_leave_as_many_as_there_are(library: Library) -> None:
     assert library.nearest_ids(vector, 5, TextScope(categories=[Category.ABSTRACT])) == []
 
 
-def test_a_changed_paper_leaves_the_index(library: Library) -> None:
+def test_a_changed_paper_is_removed_from_the_index(library: Library) -> None:
     changes = made()
     carry_out(library, changes)
     own = changes[0].vectors[0]

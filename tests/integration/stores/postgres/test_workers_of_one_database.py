@@ -60,7 +60,7 @@ async def test_no_answer_is_paid_for_twice(
     assert sum(row.reused for row in spent) == (workers - 1) * calls
 
 
-def test_after_one_lost_connection_no_other_of_its_pool_fails(url: str) -> None:
+def test_after_one_lost_connection_no_other_in_the_pool_fails(url: str) -> None:
     address = parse_home(url)
     assert isinstance(address, DatabaseUrl)
     database = Database(address, 3, vectors=False)
@@ -96,7 +96,7 @@ async def test_a_connection_lost_while_idle_is_opened_again(url: str, journal: J
     assert not (await once(journal, RECORD, RUN, pay)).paid
 
 
-async def test_a_connection_lost_while_the_model_answers_keeps_the_answer(url: str, journal: Journal) -> None:
+async def test_a_connection_lost_while_the_model_answers_loses_no_answer(url: str, journal: Journal) -> None:
     async def pay() -> CallResult:
         cut(url, await backend_of_journal(journal))
         return CallResult("x", 1, 1)
@@ -122,7 +122,7 @@ async def test_a_connection_lost_within_a_transaction_repeats_it(url: str, journ
 
 
 @pytest.mark.parametrize("arrived", [True, False])
-async def test_a_connection_lost_while_committing_asks_what_became_of_it(
+async def test_an_answer_is_counted_once_if_the_connection_is_lost_during_the_commit(
     url: str, journal: Journal, monkeypatch: pytest.MonkeyPatch, arrived: bool
 ) -> None:
     """Whether the server has committed or not, the answer is stored and counted exactly once."""
@@ -160,7 +160,7 @@ async def test_a_run_pauses_when_its_checkpoints_lose_the_database(url: str, bac
         await saver.adelete_thread("a")
 
 
-async def test_a_lost_lock_is_free_for_the_next(url: str, backend: Home) -> None:
+async def test_a_lock_whose_connection_was_lost_can_be_taken(url: str, backend: Home) -> None:
     async with backend.run_lock("run-1"):
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(
@@ -173,7 +173,7 @@ async def test_a_lost_lock_is_free_for_the_next(url: str, backend: Home) -> None
     assert not backend.run_under_way("run-1")
 
 
-async def test_an_ingest_that_loses_the_database_leaves_whole_papers_only(
+async def test_an_ingest_that_loses_the_database_leaves_only_complete_papers(
     url: str, papers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = Library.open(find_home(parse_home(url)), WordEmbedding())

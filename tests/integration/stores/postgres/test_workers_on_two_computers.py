@@ -37,7 +37,7 @@ async def spending(url: str) -> list[Spending]:
         return await journal.spending()
 
 
-async def test_twenty_thousand_calls_over_a_link_that_is_cut_are_paid_once_each(
+async def test_twenty_thousand_calls_over_an_unreliable_link_are_paid_for_once_each(
     url: str, computers: Network, tmp_path: Path
 ) -> None:
     calls, second = 5_000, computers.hosts[1]
@@ -54,7 +54,7 @@ async def test_twenty_thousand_calls_over_a_link_that_is_cut_are_paid_once_each(
     assert sum(row.reserved_calls for row in spent) == 0
 
 
-async def test_a_computer_that_the_database_gave_up_pays_again_at_most_for_what_was_in_flight(
+async def test_a_computer_dropped_by_the_database_pays_again_only_for_calls_in_flight(
     url: str, computers: Network, tmp_path: Path
 ) -> None:
     """The server ends the connections of a computer that is silent for a minute; here it need not wait for that."""

@@ -41,7 +41,7 @@ from tests.support.citation_samples import make_source
         "The library was searched in vain for trials of children.",
     ],
 )
-def test_a_statement_of_absence_is_seen(text: str) -> None:
+def test_a_statement_of_absence_is_recognised(text: str) -> None:
     (sentence,) = sentences(text)
     assert states_absence(sentence) and states_only_absence(sentence)
 
@@ -60,11 +60,11 @@ def test_a_statement_of_absence_is_seen(text: str) -> None:
         "Light sources did not include lamps [E1].",
     ],
 )
-def test_what_a_paper_did_not_find_is_none(text: str) -> None:
+def test_a_negative_result_is_not_a_statement_of_absence(text: str) -> None:
     assert not states_absence(sentences(text)[0])
 
 
-def test_what_is_said_beside_it_is_still_judged() -> None:
+def test_a_claim_beside_a_statement_of_absence_is_still_judged() -> None:
     text = (
         "Dropout improves calibration on natural images [E1], but no source reports its effect on clinical data."
         " The library does not report its cost [E1]."
@@ -74,7 +74,7 @@ def test_what_is_said_beside_it_is_still_judged() -> None:
     assert absence_pairs(text, [source]) == [(sentences(text)[1].text, "E1")]
 
 
-def test_only_a_need_that_was_searched_for_in_vain_backs_it() -> None:
+def test_only_a_failed_search_for_a_need_supports_a_statement_of_absence() -> None:
     text = "The library does not report how dropout affects calibration on clinical data."
     assert absence_findings(text, None) == [], "a run without needs cannot tell"
     assert absence_findings(text, ["How does dropout change calibration on clinical data?"]) == []
@@ -83,7 +83,7 @@ def test_only_a_need_that_was_searched_for_in_vain_backs_it() -> None:
         assert (finding.rule, finding.severity, finding.span) == ("absence-unsearched", "warning", (0, len(text)))
 
 
-def test_reading_takes_time_by_length_alone() -> None:
+def test_reading_takes_time_linear_in_the_text() -> None:
     for unit in ("the library ", "no source ", "not reported in the ", "no a "):
         started = time.perf_counter()
         absence_findings(unit * 20_000, ["x"])

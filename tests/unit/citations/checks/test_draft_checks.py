@@ -54,11 +54,11 @@ def _codes(text: str, *, kind: str | None = None, truncated: bool = False, exper
         ("Degree | matters here\n--- | ---\nyes | no |", []),
     ],
 )
-def test_what_is_wrong_with_a_draft(text: str, codes: list[str]) -> None:
+def test_faults_of_a_draft_are_found(text: str, codes: list[str]) -> None:
     assert _codes(text) == codes
 
 
-def test_a_cut_off_answer_is_truncated_though_it_ends_well() -> None:
+def test_an_answer_cut_off_at_its_limit_is_truncated_even_if_it_ends_well() -> None:
     assert _codes(FINE, truncated=True) == ["truncated"]
 
 
@@ -70,11 +70,11 @@ def test_only_citing_sections_need_a_citation(kind: str, expected: list[str]) ->
     assert _codes("Node degree explains most edges.", kind=kind) == expected
 
 
-def test_no_citation_is_asked_for_without_sources() -> None:
+def test_without_sources_no_citation_is_required() -> None:
     assert check_draft(Draft("Node degree explains it."), (), kind="discussion", experiment=Experiment()) == ()
 
 
-def test_the_users_own_words_pass() -> None:
+def test_addresses_written_by_the_user_are_allowed() -> None:
     assert _codes("The code is at https://example.org/x.", experiment="See https://example.org/x for it.") == []
 
 
@@ -102,7 +102,7 @@ def test_messages_name_the_words_and_spans_point_to_them() -> None:
         ("Smith et al. showed this [E3].", "[citation needed] showed this [E3]."),
     ],
 )
-def test_what_fails_is_marked_and_the_rest_stays(text: str, expected: str) -> None:
+def test_failing_words_are_marked_and_the_rest_stays(text: str, expected: str) -> None:
     neutral, findings = replace_invalid_citations(text, SOURCES, "")
     assert neutral == expected
     assert bool(findings) == (text != expected)
@@ -131,7 +131,7 @@ HOSTILE = st.lists(
 
 @settings(max_examples=400, deadline=None)
 @given(HOSTILE)
-def test_nothing_foreign_survives(text: str) -> None:
+def test_no_invented_citation_survives(text: str) -> None:
     neutral, _ = replace_invalid_citations(text, SOURCES, "")
     left = check_draft(Draft(neutral), SOURCES, kind=None, experiment=Experiment())
     assert not [finding for finding in left if finding.rule in FATAL]
@@ -139,7 +139,7 @@ def test_nothing_foreign_survives(text: str) -> None:
     assert not any(word in neutral for word in ("himmelstein2017systematic", "lee2022ten"))
 
 
-def test_a_source_without_authors_is_no_excuse() -> None:
+def test_a_source_without_authors_excuses_no_invented_citation() -> None:
     nameless = make_source("E3", "anon", ())
     found = check_draft(Draft("Smith et al. showed this [E3]."), [nameless], kind=None, experiment=Experiment())
     assert [finding.rule for finding in found] == ["foreign-citation"]

@@ -18,7 +18,7 @@ from citeloom.citations.checks.number_parsing import claimed_numbers
         ("It took 9 days.", ["9"]),
     ],
 )
-def test_a_number_inside_a_name_or_a_label_counts_nothing(text: str, claimed: list[str]) -> None:
+def test_a_number_inside_a_name_or_label_is_not_checked(text: str, claimed: list[str]) -> None:
     assert [text[number.start : number.end] for number in claimed_numbers(text)] == claimed
 
 
@@ -31,7 +31,7 @@ def test_a_number_inside_a_name_or_a_label_counts_nothing(text: str, claimed: li
         ("It held elsewhere (Hart 2003, 12) [E1].", ["(Hart 2003, 12)"]),
     ],
 )
-def test_a_hazard_ratio_and_a_strain_are_no_citations(text: str, foreign: list[str]) -> None:
+def test_a_hazard_ratio_and_a_strain_are_not_citations(text: str, foreign: list[str]) -> None:
     assert [text[item.start : item.end] for item in find_fabricated(text)] == foreign
 
 

@@ -37,7 +37,7 @@ def _cases() -> list[tuple[str, tuple[str, ...], str]]:
 
 
 @pytest.mark.parametrize(("text", "expected", "allowed"), _cases(), ids=lambda value: None)
-def test_labelled_cases(text: str, expected: tuple[str, ...], allowed: str) -> None:
+def test_labelled_cases_are_classified(text: str, expected: tuple[str, ...], allowed: str) -> None:
     cited = sentences(text)
 
     def names_at(position: int) -> list[NamedSource]:
@@ -48,7 +48,7 @@ def test_labelled_cases(text: str, expected: tuple[str, ...], allowed: str) -> N
     assert tuple(text[item.start : item.end] for item in found) == expected
 
 
-def test_the_table_holds_both_classes() -> None:
+def test_the_labelled_cases_include_both_classes() -> None:
     cases = _cases()
     assert len(cases) >= 190
     assert sum(bool(expected) for _, expected, _ in cases) >= 120
@@ -63,7 +63,7 @@ def test_the_table_holds_both_classes() -> None:
         "[a](" * 900,
     ],
 )  # fmt: skip
-def test_text_made_to_be_slow_is_read(text: str) -> None:
+def test_hostile_text_is_read_in_linear_time(text: str) -> None:
     find_fabricated(text, known_keys=KEYS)  # a pattern that backtracks would hang the suite here
 
 
@@ -83,7 +83,7 @@ TOLD = "As Kerry and Bland showed, and as Eldridge et al. found in 2006, sizes m
         ("Bhat et al., cited there, gave an example [E1].", ["Bhat et al."]),
     ],
 )
-def test_a_study_may_be_named_as_the_words_of_the_cited_source_name_it(text: str, foreign: list[str]) -> None:
+def test_a_study_may_be_named_in_the_words_of_the_cited_source(text: str, foreign: list[str]) -> None:
     named = NamedSource(("lauer",), 2015, TOLD)
     found = find_fabricated(text, names_at=lambda _: [named])
     assert [text[item.start : item.end] for item in found] == foreign

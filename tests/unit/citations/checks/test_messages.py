@@ -23,7 +23,7 @@ HINTS = ("cite only", "such as [E", "cite it as", "cite by marker", "of your own
     "text",
     ["Seeds matter [E99].", "Seeds matter (Smith, 2020).", "Smith et al. (2020) report that 87.31% of seeds matter."],
 )
-def test_users_read_no_hint_for_the_model_who_still_gets_it(text: str) -> None:
+def test_users_see_no_hint_meant_for_the_model_which_still_gets_it(text: str) -> None:
     found = check_draft(Draft(text), SOURCES, kind="discussion", experiment=Experiment())
     assert found
     for finding in found:
@@ -33,7 +33,7 @@ def test_users_read_no_hint_for_the_model_who_still_gets_it(text: str) -> None:
     assert "marker" in said or "leave it out" in said
 
 
-def test_a_reader_reads_keys_and_pages_instead_of_markers() -> None:
+def test_a_reader_sees_keys_and_pages_instead_of_markers() -> None:
     known = {"E1": replace(make_source("E1").evidence, page=4)}
     key = known["E1"].key
     known["E2"] = replace(known["E1"], id="E2", page=9)
@@ -49,7 +49,7 @@ def test_a_comparison_in_a_comment_stays_and_cannot_end_it() -> None:
         assert comment([attack]).count("--") == 2, attack
 
 
-def test_a_doi_is_a_link_and_what_is_none_is_not() -> None:
+def test_a_valid_doi_becomes_a_link_and_an_invalid_one_does_not() -> None:
     assert 'href="https://doi.org/10.1093/nar/gkab1"' in doi_html("10.1093/nar/gkab1")
     assert 'href="https://doi.org/10.1002/a%3Cb"' not in doi_html("10.1002/a<b")
     assert 'href="https://doi.org/10.1000/x(1)2"' in doi_html("https://doi.org/10.1000/x(1)2")

@@ -30,7 +30,7 @@ SOURCES = (
 )
 
 
-def test_a_number_raised_over_its_symbol_is_one_of_the_source() -> None:
+def test_a_superscript_number_is_found_in_the_source() -> None:
     source = r"The range for ${\widehat{C}}^{0.5}\%$ has a median of 7.47%, and $x^{2}$ is $10^{-4}$."
     assert [str(number.value) for number in given_numbers(source)] == ["0.5", "7.47", "0.0001"]
 
@@ -46,7 +46,7 @@ def test_a_dose_after_a_numbered_day_counts() -> None:
 
 
 @pytest.mark.parametrize("written", ["17 of 69", "17 out of 69", "17/69"])
-def test_a_count_behind_the_word_group_is_no_label(written: str) -> None:
+def test_a_count_after_the_word_group_is_not_a_label(written: str) -> None:
     source = f"In the intervention group {written} (25%) had used it, more than with the equations (90.9% vs. 36%)."
     assert {"17", "69", "25", "90.9", "36"} <= {str(number.value) for number in given_numbers(source)}
     assert "2" not in [str(number.value) for number in given_numbers("As group 2 shows, groups 1 and 2 differ.")]
@@ -70,7 +70,7 @@ def origins(text: str) -> list[str]:
         ("One figure and two folds are enough.", ['metrics["by-fold"]']),
     ],
 )
-def test_where_a_number_comes_from(text: str, expected: list[str]) -> None:
+def test_the_origin_of_a_number_is_found(text: str, expected: list[str]) -> None:
     assert origins(text) == expected
 
 
@@ -83,7 +83,7 @@ def test_a_share_is_found_in_another_source_whatever_follows_it() -> None:
 
 @pytest.mark.parametrize("source", ["40 000", "40\u2009000", "40\u202f000", "40.000", "40,000", "40000"])
 @pytest.mark.parametrize("said", ["40 000", "40\u2009000", "40\u202f000", "40.000", "40,000", "40000"])
-def test_thousands_may_be_separated_by_a_blank_a_comma_or_a_point(said: str, source: str) -> None:
+def test_thousands_may_be_separated_by_a_space_a_comma_or_a_point(said: str, source: str) -> None:
     sources = [replace(SOURCES[0], text=f"There were {source} people.")]
     (trace,) = trace_numbers(f"We know of {said} people [E3].", sources, Experiment())
     assert trace.origin is not None and trace.how == "equal"
@@ -103,7 +103,7 @@ def test_thousands_may_be_separated_by_a_blank_a_comma_or_a_point(said: str, sou
         ("p = 0.001", "p < 0.001 in one trial and p = 0.001 in the other", True),
     ],
 )
-def test_a_bound_of_a_source_is_no_value_of_it(said: str, source: str, known: bool) -> None:
+def test_a_bound_in_a_source_is_not_one_of_its_values(said: str, source: str, known: bool) -> None:
     sources = [replace(SOURCES[0], text=f"It differed ({source}).")]
     text = f"It differed ({said}) [E3]."
     assert bool(number_findings(text, sources, Experiment())) is not known
@@ -143,13 +143,13 @@ def test_a_message_names_the_number_and_the_source_that_has_it() -> None:
         ("It reached 0.82 [E3].", "AUROC of 0.8211.", False),
     ],
 )
-def test_a_hint_names_a_source_only_where_the_number_is_so_written_there(text: str, source: str, holds: bool) -> None:
+def test_a_hint_names_a_source_only_if_it_writes_the_number_like_that(text: str, source: str, holds: bool) -> None:
     sources = (SOURCES[0], replace(SOURCES[1], text=source))
     (finding,) = number_findings(text, sources, EXPERIMENT)
     assert ("E4" in finding.message) is holds
 
 
-def test_a_number_in_a_sentence_that_is_shown_of_another_chunk_is_found_there() -> None:
+def test_a_number_in_a_displayed_sentence_of_another_chunk_is_found_there() -> None:
     shown = PassageSentence("other:00008", 40, 70, "It rose to 55.5% in the end.")
     uncut = PassageSentence("other:00009", 5, 23, "It fell to 44 mice")
     source = replace(SOURCES[0], passage=(shown, uncut))
@@ -171,18 +171,18 @@ def test_a_number_in_a_sentence_that_is_shown_of_another_chunk_is_found_there() 
         ("One in five fell ill [E3].", "20% fell ill."),
     ],
 )
-def test_a_share_in_words_is_found_in_the_form_that_the_source_has(text: str, source: str) -> None:
+def test_a_share_in_words_is_found_in_the_form_of_the_source(text: str, source: str) -> None:
     assert number_findings(text, [replace(SOURCES[0], text=source)], EXPERIMENT) == []
     (finding,) = number_findings(text, [replace(SOURCES[0], text="It was 7.7% of 9.")], Experiment())
     assert finding.rule == "number-not-found"
 
 
-def test_a_number_may_be_repeated_in_its_paragraph_only() -> None:
+def test_a_number_may_be_repeated_only_in_its_paragraph() -> None:
     text = "It was 87.3% [E3]. That 87.3% is high.\n\nStill, 87.3% is not all."
     assert origins(text) == ["E3", "E3", "?"]
 
 
-def test_one_paper_that_carries_all_is_noted_and_not_repaired() -> None:
+def test_a_draft_that_relies_on_one_paper_is_noted_and_not_repaired() -> None:
     sources = [make_source("E1", "a2020"), make_source("E2", "b2020"), make_source("E3", "c2020")]
     one_sided = " ".join("Degree matters here [E1]." for _ in range(5))
     (finding,) = balance_findings(one_sided, sources)
@@ -191,7 +191,7 @@ def test_one_paper_that_carries_all_is_noted_and_not_repaired() -> None:
     assert balance_findings(one_sided + " It lasts [E2]. It does [E3]. It may [E2]. It can [E3].", sources) == []
 
 
-def test_the_experiments_own_words_need_no_citation_in_a_sentence_of_another_make() -> None:
+def test_the_experiments_own_words_need_no_citation_in_a_differently_built_sentence() -> None:
     own = "Several models separate drift from change, and preprints and published papers show the same change points."
     assert (
         uncited_sentences("The hypothesis holds in part: preprints and published papers show the same change.", own)
@@ -209,7 +209,7 @@ def test_the_experiments_own_words_need_no_citation_in_a_sentence_of_another_mak
         "Previous work is open; whether it holds was reported by several authors.",
     ],
 )
-def test_a_question_does_not_hide_what_is_said_of_others(claim: str) -> None:
+def test_a_question_does_not_hide_a_claim_about_others(claim: str) -> None:
     assert [sentence.text for sentence in uncited_sentences(claim, "")] == [claim]
 
 
@@ -250,7 +250,7 @@ PIECES = st.lists(
 @settings(max_examples=300, deadline=None)
 @given(PIECES)
 @example("1e999 1e-999 " + "9" * 400)
-def test_checks_raise_nothing_and_point_at_their_words(text: str) -> None:
+def test_checks_raise_no_error_and_point_at_their_words(text: str) -> None:
     draft = normalise_markers(text)
     for trace in trace_numbers(draft, SOURCES, EXPERIMENT):
         assert 0 <= trace.start < trace.end <= len(draft) and any(c.isalnum() for c in draft[trace.start : trace.end])
@@ -269,7 +269,7 @@ def test_checks_raise_nothing_and_point_at_their_words(text: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.decimals(min_value="0.001", max_value="100000", places=3))
-def test_a_number_is_found_however_it_is_written(value: object) -> None:
+def test_a_number_is_found_in_any_notation(value: object) -> None:
     plain = f"{value:f}"
     grouped = f"{value:,f}"
     experiment = Experiment(metrics={"value": float(plain)})
@@ -283,7 +283,7 @@ def test_a_number_is_found_however_it_is_written(value: object) -> None:
     ["1," * 3000, "1 " * 3000, "9" * 6000, "10^" * 2000, "Fig. 1, " * 1000, "A-" * 3000, "A" * 6000, "12 × 10" * 900,
      "one of " * 1000, "1.1." * 1500, '"' * 3000, "“" * 3000, "a b c " * 1500, "~1" * 2000, "```\n" * 1500],
 )  # fmt: skip
-def test_text_made_to_be_slow_is_read(text: str) -> None:
+def test_hostile_text_is_read_in_linear_time(text: str) -> None:
     # A pattern that backtracks would hang the suite here.
     claimed_numbers(text)
     given_numbers(text)
@@ -291,7 +291,7 @@ def test_text_made_to_be_slow_is_read(text: str) -> None:
     uncited_sentences(text, "")
 
 
-def test_a_chance_match_of_a_number_shows_in_its_context_and_frequency() -> None:
+def test_a_chance_match_of_a_number_is_visible_from_its_context_and_frequency() -> None:
     experiment = Experiment.model_validate(
         {"metrics": {"n_seeds": 10, "top_10": 0.5}, "results": "All 10 seeds agree, at a rate of 0.4242."}
     )

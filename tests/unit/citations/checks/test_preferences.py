@@ -21,7 +21,7 @@ from citeloom.citations.checks.preferences import PreferenceKind, preference_fin
         ("never cite papers that were retracted", "note"),
     ],
 )
-def test_a_line_is_read_as_a_person_says_it(line: str, kind: PreferenceKind) -> None:
+def test_a_preference_is_read_as_a_person_would_say_it(line: str, kind: PreferenceKind) -> None:
     assert preference_kind(line) == kind
 
 
@@ -36,7 +36,7 @@ def test_a_line_is_read_as_a_person_says_it(line: str, kind: PreferenceKind) -> 
         ("We analyzed color.", ["our cohort is called PANGEO-2", "never cite a2020"], []),
     ],
 )
-def test_words_that_the_author_writes_otherwise_are_found(text: str, lines: list[str], words: list[str]) -> None:
+def test_words_that_the_author_writes_differently_are_found(text: str, lines: list[str], words: list[str]) -> None:
     found = preference_findings(text, lines)
     assert [text[slice(*finding.span)] for finding in found if finding.span] == words
     assert all("by the author's preferences" in finding.message for finding in found)

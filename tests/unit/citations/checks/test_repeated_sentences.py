@@ -21,7 +21,7 @@ EARLIER = {"results": f"One network was poorly calibrated. {SAID}"}
         "Pooling five seeds halved the calibration error\nof a single network [citation needed].",
     ],
 )
-def test_a_sentence_that_stood_before_is_found(again: str) -> None:
+def test_a_sentence_that_appeared_before_is_found(again: str) -> None:
     text = f"The answer is plain to see. {again} More wearers are needed."
     (finding,) = repeated_findings(text, EARLIER)
     assert finding.span is not None and text[slice(*finding.span)] == again
@@ -36,17 +36,17 @@ def test_a_sentence_that_stood_before_is_found(again: str) -> None:
         "We say again that pooling five seeds halved the calibration error of a single network.",
     ],
 )
-def test_a_sentence_in_other_words_is_no_repeat(other: str) -> None:
+def test_a_reworded_sentence_is_not_a_repeat(other: str) -> None:
     assert repeated_findings(other, EARLIER) == []
 
 
-def test_numbers_tell_sentences_apart() -> None:
+def test_sentences_with_different_numbers_are_not_repeats() -> None:
     before = {"results": "The error fell from 0.118 to 0.052 on new wearers."}
     assert not repeated_findings("The error fell from 0.118 to 0.068 on new wearers.", before)
     assert repeated_findings("The error fell from 0.118 to 0.052 on new wearers [E1].", before)
 
 
-def test_a_short_sentence_may_come_again() -> None:
+def test_a_short_sentence_may_be_repeated() -> None:
     assert not repeated_findings("It did not hold. So much is clear.", {"results": "It did not hold."})
 
 

@@ -33,7 +33,7 @@ QUESTION = Experiment.model_validate({"question": "Did 42 networks suffice?"})
         "The evidence comes from three trials. Degree explains most edges [E1].",
     ],
 )
-def test_what_is_no_statement_or_has_its_source_is_left_alone(text: str) -> None:
+def test_non_statements_and_sourced_statements_are_left_alone(text: str) -> None:
     assert unsupported_findings(text) == []
     assert uncited_sentences(text, "") == []
 
@@ -54,7 +54,7 @@ def test_what_is_no_statement_or_has_its_source_is_left_alone(text: str) -> None
         "This study shows no effect.",
     ],
 )
-def test_a_claim_in_the_form_of_a_lead_or_a_transition_still_needs_its_source(claim: str) -> None:
+def test_a_claim_phrased_as_an_introduction_or_transition_still_needs_a_source(claim: str) -> None:
     (finding,) = unsupported_findings(f"{claim} Degree explains most edges [E1].")
     assert finding.span == (0, len(claim))
 
@@ -63,7 +63,7 @@ def test_a_claim_in_the_form_of_a_lead_or_a_transition_still_needs_its_source(cl
     "text",
     ["**Sleep improved.** Why?", "**Degree.** It grows.", "Two points follow.", "Degree [E1].\n\n**Size.** Small."],
 )
-def test_a_lead_without_a_cited_sentence_behind_it_leads_nowhere(text: str) -> None:
+def test_an_introductory_sentence_without_a_cited_one_after_it_needs_a_source(text: str) -> None:
     assert unsupported_findings(text)
 
 
@@ -79,7 +79,7 @@ def test_a_lead_without_a_cited_sentence_behind_it_leads_nowhere(text: str) -> N
         ("It holds\n\nDegree explains it [E1].", "It holds [citation needed]\n\nDegree explains it [E1]."),
     ],
 )
-def test_a_bare_statement_is_marked_once(text: str, marked: str) -> None:
+def test_a_statement_without_a_source_is_marked_once(text: str, marked: str) -> None:
     found = unsupported_findings(text)
     assert [finding.rule for finding in found] == ["citation-missing"]
     (mark,) = missing_marks(text, found)
@@ -98,7 +98,7 @@ def test_a_number_comes_from_the_question_or_the_source() -> None:
     assert "neither in the question" in message
 
 
-def test_the_numbers_of_a_heading_are_those_of_a_title() -> None:
+def test_numbers_in_a_heading_are_treated_as_part_of_a_title() -> None:
     text = "## Ten tips in 2019\n\nDegree explains most edges [E1]."
     assert check_draft(Draft(text), SOURCES, kind="answer", experiment=QUESTION) == ()
 
@@ -108,7 +108,7 @@ def test_an_answer_that_cites_nothing_is_reported() -> None:
     assert {"no-citation", "citation-missing"} <= rules
 
 
-def test_an_answer_that_declines_ends_with_the_study_that_is_wanted_in_whatever_words() -> None:
+def test_an_answer_that_declines_may_end_with_the_study_that_is_needed() -> None:
     text = (
         "Degree explains most edges, in one network [E1]. Nobody has looked at a second. "
         "The question would be answered by a randomised trial that gives networks new edges and counts them."

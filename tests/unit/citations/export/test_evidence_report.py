@@ -78,7 +78,7 @@ def test_a_card_shows_all_that_a_reader_needs_to_check_a_citation() -> None:
     assert page.words["mark"].count(QUOTE) == 3
 
 
-def test_a_citation_beyond_the_first_of_a_sentence_is_found_too() -> None:
+def test_each_citation_in_a_sentence_has_a_card() -> None:
     page = _read(make_record("First [E1] and then again [E2] or so [E1]. Then [E1]."))
     assert [bool(page.words.get(f"#c{number}")) for number in (1, 2, 3, 4, 5)] == [True, True, True, True, False]
     assert "First (a2020) and then again (b2019) or so (a2020)." in page.words["#c3"]
@@ -94,7 +94,7 @@ def test_every_link_leads_to_something_in_the_file(style: Any) -> None:
     assert len(page.all("id")) == len(set(page.all("id")))
 
 
-def test_searches_stand_in_their_order_with_their_limits_and_what_they_found() -> None:
+def test_searches_are_listed_in_order_with_their_limits_and_results() -> None:
     page = _read(make_record())
     first, second = page.words["#q1"], page.words["#q2"]
     assert QUERIES[0] in first and "Made of the experiment" in first and "E1 a2020" in first and "E3 c2018" in first
@@ -104,7 +104,7 @@ def test_searches_stand_in_their_order_with_their_limits_and_what_they_found() -
     assert "On degree 1" not in page.words["#unused"]
 
 
-def test_a_search_that_no_agent_asked_for_is_not_called_its_own() -> None:
+def test_a_planned_search_is_not_attributed_to_the_agent() -> None:
     record = make_record()
     record["report"]["searches"][1]["origin"] = "need"
     second = _read(record).words["#q2"]
@@ -129,7 +129,7 @@ def test_findings_and_cost_are_shown() -> None:
     assert "[citation needed]" in page.words["strong"]
 
 
-def test_what_was_tried_is_said_at_the_head() -> None:
+def test_the_report_starts_with_what_was_tried() -> None:
     record = make_record()
     record["coverage"] = {
         "passages": {"proposed": 60, "read": 2, "unreadable": 58},
@@ -159,7 +159,7 @@ def test_a_number_is_shown_with_the_words_around_it_and_how_common_it_is() -> No
     assert "metrics.n_seeds" in row and "n_seeds: 10" in row and "3 passages, 1 field" in row
 
 
-def test_findings_and_numbers_are_linked_from_the_words_they_are_about() -> None:
+def test_findings_and_numbers_are_linked_from_the_words_that_they_concern() -> None:
     html = evidence_report(make_record())
     page = _Read(html)
     assert '<a class="finding" id="g2" href="#f2">lasts</a>' in html and 'href="#g2"' in html
@@ -176,13 +176,13 @@ def test_every_verdict_is_named_and_explained(label: Any) -> None:
         assert words in page.words["#c1"] and words in page.words["#findings"]
 
 
-def test_the_topic_alone_never_reads_as_support() -> None:
+def test_topical_similarity_never_reads_as_support() -> None:
     page = _read(make_record(verdicts=("on-topic", "on-topic")))
     assert "not judged" in page.words["#c1"]
     assert "Supported" not in page.words["#c1"] + page.words["#findings"]
 
 
-def test_a_passage_that_has_left_the_library_leaves_its_quote() -> None:
+def test_a_passage_deleted_from_the_library_leaves_its_quote() -> None:
     record = make_record()
     record["report"]["passages"] = {}
     record["report"]["papers"] = {key: {} for key in record["report"]["papers"]}
@@ -198,7 +198,7 @@ def test_a_section_without_citations_has_a_report() -> None:
     assert "The section cites nothing." in page.words["body"]
 
 
-def test_the_policy_allows_the_one_style_sheet_and_nothing_else() -> None:
+def test_the_policy_allows_one_style_sheet_and_nothing_else() -> None:
     html = evidence_report(make_record(said=HOSTILE))
     style = re.search("<style>(.*?)</style>", html, re.DOTALL)
     policy = re.search('Content-Security-Policy" content="([^"]*)"', html)
@@ -214,7 +214,7 @@ def test_the_policy_allows_the_one_style_sheet_and_nothing_else() -> None:
     assert html.index("Content-Security-Policy") < html.index("<title>"), "before anything that others wrote"
 
 
-def test_nothing_outside_the_file_is_named() -> None:
+def test_the_report_refers_to_nothing_outside_its_file() -> None:
     page = _read(make_record(said=HOSTILE))
     assert not {"src", "srcset", "action", "data", "style", "onload", "ping"} & {name for name, _ in page.attributes}
     assert all(value.startswith("#") for value in page.all("href"))
@@ -242,7 +242,7 @@ def test_equal_records_give_equal_reports() -> None:
     assert evidence_report(make_record()) == evidence_report(make_record())
 
 
-def test_a_mark_in_the_text_opens_what_was_found() -> None:
+def test_a_mark_in_the_text_opens_its_finding() -> None:
     page = _read(make_record(marked=True))
     assert "Degree matters (a2020; b2019) [not supported]." in page.words["#section"]
     links = [value for value in page.all("href") if re.fullmatch(r"#f\d+", value)]
@@ -251,13 +251,13 @@ def test_a_mark_in_the_text_opens_what_was_found() -> None:
         assert page.words[link].split()[0] in ("Unsupported", "Copied")
 
 
-def test_a_card_shows_the_words_that_decided() -> None:
+def test_a_card_shows_the_deciding_words() -> None:
     page = _read(make_record())
     assert "The judge goes by these words: Earlier wor" in " ".join(page.words["#c1"].split())
     assert "The judge goes by" not in page.words["#c2"], "what is not supported rests on no words"
 
 
-def test_what_was_left_out_is_listed_and_comes_to_no_life() -> None:
+def test_sentences_left_out_are_listed_and_their_html_is_inert() -> None:
     record = make_record()
     assert "Left out of the text" not in evidence_report(record)
     record["left_out"] = [{"sentence": f"Gone. {HOSTILE}", "marks": ["[not supported]"], "why": [f"So. {HOSTILE}"]}]
@@ -267,7 +267,7 @@ def test_what_was_left_out_is_listed_and_comes_to_no_life() -> None:
     assert page.tags.total() > 0 and not [tag for tag in page.tags if tag[0] in ("script", "iframe", "img")]
 
 
-def test_quotes_in_lists_have_an_ellipsis_where_a_sentence_is_cut() -> None:
+def test_quotes_in_lists_have_an_ellipsis_at_a_cut_sentence() -> None:
     record = make_record()
     citation = record["citations"][0]
     passage = record["report"]["passages"][citation["evidence_id"]]
@@ -281,7 +281,7 @@ def test_quotes_in_lists_have_an_ellipsis_where_a_sentence_is_cut() -> None:
     assert '<blockquote dir="auto">Cut words …</blockquote>' in page
 
 
-def test_page_images_are_part_of_the_file_and_the_policy_allows_nothing_more() -> None:
+def test_page_images_are_embedded_and_the_policy_allows_nothing_more() -> None:
     record = make_record()
     html = evidence_report(record, ReportImages({"E1": b"\x89PNG one"}))
     image = base64.b64encode(b"\x89PNG one").decode()
@@ -310,7 +310,7 @@ def test_a_figure_is_shown_where_its_caption_is_cited_and_its_description_is_mar
     assert "Its image is too large for this file." in large and "img-src" not in large
 
 
-def test_what_became_of_a_paper_stands_at_its_citations_and_at_what_was_not_used() -> None:
+def test_a_retraction_is_shown_at_citations_and_at_unused_papers() -> None:
     record = make_record()
     line = "Retracted on 2024-06-04 (<script>alert(1)</script>)"
     for key in ("a2020", "c2018"):
@@ -322,7 +322,7 @@ def test_what_became_of_a_paper_stands_at_its_citations_and_at_what_was_not_used
     assert "<script>" not in page and "&lt;script&gt;alert(1)" in page
 
 
-def test_a_card_links_back_to_zotero_at_its_page() -> None:
+def test_a_card_links_to_its_page_in_zotero() -> None:
     record = make_record()
     for number, paper in enumerate(record["report"]["papers"].values(), 1):
         paper["zotero"] = f"zotero://select/library/items/ITEM000{number}"
@@ -333,7 +333,7 @@ def test_a_card_links_back_to_zotero_at_its_page() -> None:
     assert "zotero://open-pdf/library/items/FILE0002" in links  # a source without pages
 
 
-def test_an_address_that_zotero_would_not_make_is_no_link() -> None:
+def test_an_address_that_zotero_would_not_create_is_not_a_link() -> None:
     record = make_record()
     for paper in record["report"]["papers"].values():
         paper |= {"zotero": "javascript:alert(1)", "zotero_pdf": 'zotero://open-pdf/library/items/FILE0001" onclick=x'}

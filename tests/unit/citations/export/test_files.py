@@ -30,14 +30,14 @@ def _write(folder: Path, kind: str, text: str = "") -> dict[str, str]:
     return write_texts(folder, kind, contents, lambda files: json.dumps({"files": dict(files)}))
 
 
-def test_three_files_and_nothing_else(tmp_path: Path) -> None:
+def test_three_files_are_written_and_nothing_else(tmp_path: Path) -> None:
     files = _write(tmp_path / "new" / "out", "discussion")
     written = sorted(path.name for path in (tmp_path / "new" / "out").iterdir())
     assert written == ["discussion.bib", "discussion.json", "discussion.md"]
     assert json.loads(Path(files["json"]).read_text(encoding="utf-8"))["files"] == files
 
 
-def test_the_markdown_reads_as_a_section() -> None:
+def test_the_markdown_is_readable_as_a_section() -> None:
     text = _markdown()
     assert text.startswith(
         "# Discussion\n\nDegree matters (b2019). It lasts (a2020).\n\n## References\n\n- **b2019**: Ada."
@@ -47,22 +47,22 @@ def test_the_markdown_reads_as_a_section() -> None:
 
 
 @pytest.mark.parametrize("heading", ["# Discussion", "## discussion:", "**Discussion**"])
-def test_a_heading_of_the_writers_own_is_not_doubled(heading: str) -> None:
+def test_a_heading_that_the_writer_added_is_not_repeated(heading: str) -> None:
     assert _markdown(f"{heading}\n\nDegree matters.").lower().count("discussion") == 1
 
 
-def test_the_bib_holds_each_cited_entry_once() -> None:
+def test_the_bib_contains_each_cited_entry_once() -> None:
     assert bibliography([*PAPERS, PAPERS[0]]).count("@misc") == 2
 
 
 @pytest.mark.parametrize("kind", ["../../etc/x", "a/b", "con", "what?", ""])
-def test_no_name_leaves_the_folder(tmp_path: Path, kind: str) -> None:
+def test_no_file_name_leads_out_of_the_folder(tmp_path: Path, kind: str) -> None:
     out = tmp_path / "a" / "b" / "c"
     files = _write(out, kind)
     assert {Path(path).resolve().parent for path in files.values()} == {out.resolve()}
 
 
-def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match=str(tmp_path / "file")) as caught:
         _write(tmp_path / "file" / "out", "discussion")
@@ -83,7 +83,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     assert [item.name for item in tmp_path.iterdir()] == ["discussion.md"]
 
 
-def test_half_a_character_does_not_lose_the_section(tmp_path: Path) -> None:
+def test_a_lone_surrogate_does_not_lose_the_section(tmp_path: Path) -> None:
     files = _write(tmp_path, "discussion", "Degree \ud800 matters.")
     assert "Degree" in Path(files["md"]).read_text(encoding="utf-8")
     json.loads(Path(files["json"]).read_text(encoding="utf-8"))

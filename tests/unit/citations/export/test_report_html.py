@@ -25,7 +25,7 @@ def test_each_citation_opens_its_card_and_a_doubtful_one_looks_different() -> No
     )
 
 
-def test_the_text_keeps_its_headings_lists_tables_and_emphasis() -> None:
+def test_the_page_keeps_headings_lists_tables_and_emphasis() -> None:
     html = _linked("# Discussion\n\n- *one* (a2020)\n- two\n\n| x | y |\n|---|---|\n| 1 | 2 |", "(a2020)")
     for part in ("<h3>Discussion</h3>", "<em>one</em>", "<li>two</li>", "<td>2</td>", 'href="#c1"'):
         assert part in html
@@ -41,13 +41,13 @@ def test_a_citation_in_code_keeps_its_words(text: str) -> None:
 
 
 @pytest.mark.parametrize("style", ["[@a2020, p. 4]", "[3]", r"\cite[p.~4]{a2020}", "[a2020, page 4]", "[@{a_b*c_d*}]"])
-def test_a_citation_of_any_style_is_shown_as_it_stands(style: str) -> None:
+def test_a_citation_is_shown_unchanged_in_every_style(style: str) -> None:
     words = re.search("<a [^>]*>(.*)</a>", _linked(f"It holds {style}.", style))
     assert words is not None
     assert words[1] == style
 
 
-def test_where_a_citation_is_missing_is_seen() -> None:
+def test_a_missing_citation_is_visible() -> None:
     assert '<strong class="missing">[citation needed]</strong>' in _linked("It holds [citation needed].")
 
 
@@ -90,12 +90,12 @@ def test_a_reference_shows_its_address_as_text() -> None:
         ("Ada, on 10.1000/xyz.", "10.1000/x", ">doi:10.1000/x</a>"),
     ],
 )
-def test_the_doi_of_a_reference_is_a_link(text: str, doi: str, shown: str) -> None:
+def test_the_doi_of_a_reference_becomes_a_link(text: str, doi: str, shown: str) -> None:
     html = reference_html(text, doi)
     assert html.count("<a ") == 1 and 'href="https://doi.org/10.1000/' in html and shown in html
 
 
 @pytest.mark.parametrize("doi", ["", "10.1/x", "10.1000/a b", '10.1000/"><script>', "javascript:alert(1)"])
-def test_an_invalid_doi_makes_no_link(doi: str) -> None:
+def test_an_invalid_doi_becomes_no_link(doi: str) -> None:
     html = reference_html(f"Ada. *J*. <https://doi.org/{doi}>.", doi)
     assert "<a " not in html and "<script" not in html

@@ -28,7 +28,7 @@ from citeloom.commands.shell.parser import NotUnderstood, ShellRequest, parse, s
         ("ask list", "ask", "list"),
     ],
 )
-def test_commands(line: str, command: str, argument: str) -> None:
+def test_a_line_is_parsed_as_a_command_with_its_argument(line: str, command: str, argument: str) -> None:
     assert parse(line) == ShellRequest(command, argument)  # type: ignore[arg-type]
 
 
@@ -73,14 +73,14 @@ def test_plain_text_is_a_question(question: str) -> None:
         ("list papers", "'list' takes no argument."),
     ],
 )
-def test_what_is_neither_is_answered_with_what_comes_near(line: str, said: str) -> None:
+def test_a_line_that_cannot_be_understood_gets_the_nearest_suggestion(line: str, said: str) -> None:
     understood = parse(line)
     assert isinstance(understood, NotUnderstood)
     assert said in understood.message
 
 
 @pytest.mark.parametrize("line", ["", "   ", "\t"])
-def test_an_empty_line_is_nothing(line: str) -> None:
+def test_an_empty_line_does_nothing(line: str) -> None:
     assert parse(line) is None
 
 

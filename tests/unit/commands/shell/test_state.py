@@ -33,24 +33,24 @@ every_state = pytest.mark.parametrize("state", STATES.values(), ids=list(STATES)
 
 
 @every_state
-def test_a_state_is_called_what_its_variables_make_it(state: ShellState) -> None:
+def test_each_state_has_the_name_that_follows_from_its_variables(state: ShellState) -> None:
     assert STATES[state.name] is state
 
 
 @every_state
-def test_a_list_gives_new_numbers_and_keeps_what_can_be_saved(state: ShellState) -> None:
+def test_a_new_list_gets_new_numbers_and_keeps_the_result_to_save(state: ShellState) -> None:
     reached = state.listed(NEW, "words")
     assert reached.last_query_set == NEW and reached.draft is state.draft
     assert reached.original_query == ("words" if state.draft is None else state.original_query)
 
 
 @every_state
-def test_a_question_without_an_answer_leaves_the_last_result_usable(state: ShellState) -> None:
+def test_a_question_without_an_answer_keeps_the_last_result_usable(state: ShellState) -> None:
     assert state.without_result() == state
 
 
 @every_state
-def test_a_pause_is_kept_beside_the_state_until_there_is_a_new_result(state: ShellState) -> None:
+def test_a_pause_is_remembered_until_there_is_a_new_result(state: ShellState) -> None:
     paused = state.paused_at("research What is it?")
     assert (paused.name, paused.paused) == (state.name, "research What is it?")
     require(paused, "resume")
@@ -60,7 +60,7 @@ def test_a_pause_is_kept_beside_the_state_until_there_is_a_new_result(state: She
 
 @every_state
 @pytest.mark.parametrize("command", [word.name for word in WORDS])
-def test_only_what_needs_something_is_refused_without_it(state: ShellState, command: str) -> None:
+def test_a_command_is_refused_only_when_what_it_needs_is_missing(state: ShellState, command: str) -> None:
     missing = {
         "improve": state.name != "research",
         "save": state.draft is None,
@@ -73,7 +73,7 @@ def test_only_what_needs_something_is_refused_without_it(state: ShellState, comm
         require(state, command)
 
 
-def test_numbers_are_those_that_were_shown() -> None:
+def test_numbers_refer_to_the_papers_shown() -> None:
     state = ShellState({2: "baker2020", 7: "clark2021"})
     assert resolve_key(state, "7", ()) == "clark2021"
     assert resolve_key(state, "baker2020", ()) == "baker2020"
@@ -94,7 +94,7 @@ def test_an_unknown_number_is_reported_with_the_known_ones(state: ShellState, nu
         resolve_key(state, number, ())
 
 
-def test_a_key_that_is_a_number_is_taken_where_no_list_has_it() -> None:
+def test_a_numeric_key_is_accepted_if_no_list_uses_the_number() -> None:
     assert resolve_key(INITIAL, "2019", ["2019"]) == "2019"
     assert resolve_key(STATES["listed"], "2", ["2"]) == "baker2020"
 

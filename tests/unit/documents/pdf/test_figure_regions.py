@@ -22,13 +22,13 @@ CAPTION = (60.0, 400.0, 540.0, 420.0)
 TEXT = [*lines(780, 8), *lines(380, 20)]
 
 
-def test_a_figure_is_what_is_drawn_above_its_caption() -> None:
+def test_a_figure_is_the_drawing_above_its_caption() -> None:
     drawings = [(100.0, 450.0, 300.0, 600.0), (320.0, 440.0, 500.0, 610.0)]
     label = (200.0, 425.0, 260.0, 433.0)
     assert find_region(CAPTION, "figure", page(drawings, [*TEXT, label], CAPTION)) == (100.0, 425.0, 500.0, 610.0)
 
 
-def test_a_figure_may_stand_below_its_caption() -> None:
+def test_a_figure_may_be_below_its_caption() -> None:
     drawing = (100.0, 100.0, 500.0, 350.0)
     assert find_region(CAPTION, "figure", page([drawing], lines(780, 20), CAPTION)) == drawing
 
@@ -57,11 +57,11 @@ def test_a_figure_in_one_of_two_columns_ends_at_the_gutter() -> None:
 @pytest.mark.parametrize(
     "drawing", [(100.0, 430.0, 120.0, 450.0), (0.0, 0.0, 600.0, 800.0), (60.0, 430.0, 540.0, 431.0)]
 )
-def test_decoration_backgrounds_and_rules_are_no_figure(drawing: Box) -> None:
+def test_decoration_backgrounds_and_rules_are_not_figures(drawing: Box) -> None:
     assert find_region(CAPTION, "figure", page([drawing], TEXT, CAPTION)) is None
 
 
-def test_a_table_reaches_from_its_first_rule_to_its_last() -> None:
+def test_a_table_extends_from_its_first_rule_to_its_last() -> None:
     rules = [(70.0, y, 530.0, y + 1) for y in (390.0, 370.0, 200.0)]
     underline = (60.0, 500.0, 110.0, 501.0)
     layout = page([*rules, underline], [*lines(780, 20), *lines(386, 15), *lines(180, 5)], CAPTION)
@@ -79,6 +79,6 @@ def test_a_table_of_cells_ends_with_its_last_cell() -> None:
     assert find_region(CAPTION, "table", layout) == (60.0, 300.0, 540.0, 390.0)
 
 
-def test_a_thousand_drawings_end_in_time() -> None:
+def test_a_thousand_drawings_are_handled_quickly() -> None:
     chain = [(60.0 + number % 50, 390.0 - number, 160.0, 391.0 - number + 5) for number in range(380)]
     assert find_region(CAPTION, "table", page(chain, TEXT, CAPTION)) is not None

@@ -8,7 +8,7 @@ from citeloom.documents import Category
 from citeloom.documents.pdf.headings import confirm_authors, read_year
 from citeloom.documents.pdf.lines import Line
 from citeloom.documents.pdf.pages import Page, TextRun
-from citeloom.documents.pdf.reader import PdfText, choose_title, parsed_pdf, structure
+from citeloom.documents.pdf.reader import PdfText, choose_title, structure, to_parsed_paper
 
 ABSTRACT = "The engine was run for many hours and its cards were read one after the other, " * 4 + "until it stopped."
 BODY = "Nobody has ever said why the engine should not be run again."
@@ -40,17 +40,17 @@ def page(
         [(11.0, False, ABSTRACT)],
     ],
 )
-def test_the_abstract_is_searched_whatever_its_heading(rows: list[tuple[float, bool, str]]) -> None:
+def test_the_abstract_is_found_under_any_heading(rows: list[tuple[float, bool, str]]) -> None:
     rest = [(11.0, False, "Keywords: looms, engines"), (12.0, False, "Contents"), (11.0, False, "1 Introduction . . 2")]
-    paper = parsed_pdf(page((11.0, False, "Ada Lovelace"), *rows, *(rest if len(rows) > 1 else [])))
+    paper = to_parsed_paper(page((11.0, False, "Ada Lovelace"), *rows, *(rest if len(rows) > 1 else [])))
     assert paper.abstract() == ABSTRACT
     searched = [section for section in paper.sections if section.searchable]
     assert [section.category for section in searched] == [Category.ABSTRACT, Category.INTRODUCTION]
 
 
-def test_a_roman_number_before_capitals_is_a_heading_in_any_type() -> None:
+def test_a_roman_number_before_capitals_is_a_heading_in_any_font() -> None:
     rows = [(11.0, False, "Ada Lovelace"), (9.0, True, "Abstract\u2014" + ABSTRACT)]
-    paper = parsed_pdf(page(*rows, section=(11.0, False, "I. INTRODUCTION")))
+    paper = to_parsed_paper(page(*rows, section=(11.0, False, "I. INTRODUCTION")))
     assert paper.abstract() == ABSTRACT
     assert [section.title for section in paper.sections][1:] == ["Abstract", "I. INTRODUCTION"]
     assert paper.sections[2].category is Category.INTRODUCTION
@@ -69,7 +69,7 @@ def test_a_roman_number_before_capitals_is_a_heading_in_any_type() -> None:
         ("", "Looms and Word2", "Looms and Word2"),
     ],
 )
-def test_the_title_is_what_the_page_says(stated: str, largest: str, title: str) -> None:
+def test_the_title_is_the_one_printed_on_the_page(stated: str, largest: str, title: str) -> None:
     runs = [TextRun(72, 700, 200, 18, 18, True, False, text) for text in ("Looms and", "Engines", "Looms and Word2")]
     mark = TextRun(272, 705, 9, 9, 9, True, False, "1")
     page = Page(600, 800, (*runs, mark), (), 0)
@@ -80,8 +80,8 @@ def test_the_title_is_what_the_page_says(stated: str, largest: str, title: str) 
     "notice",
     ["Correspondence to ada@example.org. " + ABSTRACT, "Copyright 2020 by the authors. " + ABSTRACT, "Too short."],
 )
-def test_a_notice_below_the_title_is_no_abstract(notice: str) -> None:
-    assert parsed_pdf(page((11.0, False, "Ada Lovelace"), (11.0, False, notice))).abstract() == ""
+def test_a_notice_below_the_title_is_not_an_abstract(notice: str) -> None:
+    assert to_parsed_paper(page((11.0, False, "Ada Lovelace"), (11.0, False, notice))).abstract() == ""
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_a_notice_below_the_title_is_no_abstract(notice: str) -> None:
         (["Looms and Engines"], []),
     ],
 )
-def test_authors_below_the_title(rows: list[str], authors: list[str]) -> None:
+def test_authors_are_read_below_the_title(rows: list[str], authors: list[str]) -> None:
     assert list(page(*((12.0, False, row) for row in rows), (11.0, True, "Abstract")).authors) == authors
 
 
-def test_authors_of_the_metadata_count_if_the_page_has_them() -> None:
+def test_authors_in_the_metadata_count_if_they_are_on_the_page() -> None:
     printed = "Looms and Engines Ada Lovelace 1 London Mary Somerville"
     assert confirm_authors("Ada Lovelace; Mary Somerville", printed) == ("Ada Lovelace", "Mary Somerville")
     assert confirm_authors("Ada Lovelace and Charles Babbage", printed) == ()
@@ -130,7 +130,7 @@ def test_authors_of_the_metadata_count_if_the_page_has_them() -> None:
         ("as Babbage (1837) and Lovelace (1843) say", None),
     ],
 )
-def test_year_that_the_first_page_states(printed: str, year: int | None) -> None:
+def test_the_year_stated_on_the_first_page_is_read(printed: str, year: int | None) -> None:
     assert read_year(printed, "") == year
 
 
@@ -139,7 +139,7 @@ def test_the_only_year_below_the_title_counts() -> None:
     assert read_year("", "Workshop of 2016, revised 2017") is None
 
 
-def test_the_date_of_a_version_is_no_year_beside_another_one() -> None:
+def test_the_date_of_a_version_is_not_the_year_if_there_is_another() -> None:
     made = "This manuscript was automatically generated from lab/paper@44 95a on December 28, 2021."
     assert read_year(made, made) == 2021
     assert read_year(made, f"Looms and Engines, in press 2018. {made}") is None

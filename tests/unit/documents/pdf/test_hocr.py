@@ -9,7 +9,7 @@ from citeloom.documents.safe_files import FileRefusedError
 from tests.support.scanned_pdfs import hocr
 
 
-def test_words_have_their_places_in_points() -> None:
+def test_word_positions_are_given_in_points() -> None:
     page, turn = read_hocr(hocr("Node degree"))
     assert (page.width, page.height, turn) == (240, 336, 0)
     node, degree = page.runs
@@ -22,22 +22,22 @@ def test_words_that_tesseract_only_guesses_are_left_out() -> None:
     assert read_hocr(hocr("|||", sure=12))[0].runs == ()
 
 
-def test_a_line_that_names_a_part_of_a_paper_is_a_heading() -> None:
+def test_a_line_with_the_name_of_a_standard_section_is_a_heading() -> None:
     runs = read_hocr(hocr("2 Methods", "We counted nodes", "results"))[0].runs
     assert [run.text for run in runs if run.bold] == ["2", "Methods"]
 
 
-def test_a_page_on_its_side_is_turned_upright() -> None:
+def test_a_page_lying_on_its_side_is_turned_upright() -> None:
     assert read_hocr(hocr("Node degree", angle=90))[1] == -90
     assert read_hocr(hocr("Node degree", angle=180))[1] == -180
 
 
-def test_lines_that_rise_say_how_much_the_page_is_skewed() -> None:
+def test_rising_lines_show_the_skew_of_the_page() -> None:
     text = hocr("The degree of nodes").replace("textangle 0.0", "baseline -0.0524 3")
     assert read_hocr(text)[1] == pytest.approx(-3, abs=0.01)
 
 
-def test_sizes_that_differ_by_little_become_one_and_others_stay_apart() -> None:
+def test_similar_font_sizes_are_merged_and_different_ones_kept_apart() -> None:
     text = hocr("Title words", "body text here", "more body text")
     text = text.replace("x_size 30", "x_size 60", 1).replace("x_size 30", "x_size 31.5", 1)
     sizes = [round(run.size, 2) for run in unify_sizes({1: read_hocr(text)[0]})[1].runs]
@@ -57,6 +57,6 @@ def test_sizes_that_differ_by_little_become_one_and_others_stay_apart() -> None:
         '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><html>&c;</html>',
     ],
 )
-def test_anything_else_is_refused_in_one_line(text: str) -> None:
+def test_other_output_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(FileRefusedError, match="hOCR"):
         read_hocr(text)

@@ -36,12 +36,12 @@ def test_words_are_read_cell_by_cell() -> None:
     )
 
 
-def test_a_cell_that_is_painted_twice_is_read_once() -> None:
+def test_a_cell_painted_twice_is_read_once() -> None:
     twice = [*cells(3, 2), *cells(3, 2)]
     assert find_grids(twice, runs(WORDS), PAGE) == find_grids(cells(3, 2), runs(WORDS), PAGE)
 
 
-def test_boxes_that_are_no_table() -> None:
+def test_boxes_without_a_grid_are_not_a_table() -> None:
     background = [rectangle(0, 0, 600, 800)]
     single = [rectangle(50, 600, 200, 30), rectangle(300, 600, 200, 30)]
     apart = [*cells(1, 2), *cells(1, 2, top=400)]

@@ -14,7 +14,7 @@ from citeloom.documents.pdf.dehyphenation import (
     repair_words,
 )
 from citeloom.documents.pdf.lines import Line
-from citeloom.documents.pdf.reader import parsed_pdf, read_metadata, structure
+from citeloom.documents.pdf.reader import read_metadata, structure, to_parsed_paper
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from citeloom.documents.pdf.reader import parsed_pdf, read_metadata, structure
         ("see https://example.org/", "page", "see https://example.org/page"),
     ],
 )
-def test_hyphens_at_line_ends(left: str, right: str, whole: str) -> None:
+def test_words_hyphenated_at_line_ends_are_joined(left: str, right: str, whole: str) -> None:
     hyphens = Hyphens(["It is broadly said and defined as well-known.", left, right])
     assert hyphens.join(left, right) == whole
 
@@ -55,11 +55,11 @@ def test_hyphens_at_line_ends(left: str, right: str, whole: str) -> None:
         ("Figure", "1", 0.59, "Figure 1"),
     ],
 )
-def test_ligatures_without_a_name(left: str, right: str, gap: float, whole: str) -> None:
+def test_ligatures_without_a_mapping_are_restored(left: str, right: str, gap: float, whole: str) -> None:
     assert join_runs(left, right, gap, lost=True) == whole
 
 
-def test_ligatures_are_left_alone_where_none_is_missing() -> None:
+def test_words_are_left_alone_if_no_ligature_is_missing() -> None:
     assert join_runs("pro", "ling", 0.59, lost=False) == "pro ling"
     assert not lacks_ligatures(["the first " * 1000])
     assert not lacks_ligatures(["short"])
@@ -67,7 +67,7 @@ def test_ligatures_are_left_alone_where_none_is_missing() -> None:
     assert lacks_ligatures(["the rst " * 1000, "one word in another font: classification"])
 
 
-def test_words_damaged_inside_a_run_are_repaired_by_the_same_words_elsewhere() -> None:
+def test_words_damaged_inside_a_run_are_repaired_from_the_same_words_elsewhere() -> None:
     mended = find_damaged_words(
         ["A different flow was first found efficient, flowing", "Dierent, rst, ow, owing, ecient"]
     )
@@ -76,7 +76,7 @@ def test_words_damaged_inside_a_run_are_repaired_by_the_same_words_elsewhere() -
     assert repair_words("dierent", {}) == "dierent"
 
 
-def test_compatibility_letters_and_soft_hyphens() -> None:
+def test_compatibility_letters_and_soft_hyphens_are_normalised() -> None:
     assert plain("ﬁne co\u00adop x²") == "fine coop x2"
 
 
@@ -94,7 +94,7 @@ def lines(*rows: tuple[int, float, float, bool, str], start: float = 700.0) -> l
 BODY = "The engine was run for many hours and its cards were read one after the other, and"
 
 
-def test_sections_pages_and_names() -> None:
+def test_sections_pages_and_names_are_read() -> None:
     read = structure(
         lines(
             (0, 0, 18, False, "Looms and Engines"),
@@ -112,7 +112,7 @@ def test_sections_pages_and_names() -> None:
         ),
         3,
     )
-    paper = parsed_pdf(read)
+    paper = to_parsed_paper(read)
     assert paper.title == "Looms and Engines"
     assert [(s.title, s.level, s.category, s.searchable) for s in paper.sections] == [
         ("Looms and Engines", 1, Category.INTRODUCTION, False),
@@ -125,7 +125,7 @@ def test_sections_pages_and_names() -> None:
     assert len(paper.page_starts) == 3 and paper.page_starts[2] == len(paper.text)
 
 
-def test_a_letter_numbers_headings_only_beside_its_neighbour() -> None:
+def test_a_letter_numbers_a_heading_only_next_to_its_neighbour() -> None:
     def levels(*titles: str) -> list[int]:
         rows = [row for title in titles for row in ((0, 30, 12, True, title), (0, 20, 10, False, BODY + " so on."))]
         sized = [(0, 30, 14, True, "1 Introduction"), (0, 20, 10, False, BODY + " so on."), *rows]
@@ -149,14 +149,14 @@ def test_a_heading_of_two_lines_may_continue_with_an_article() -> None:
     assert [title for title, *_ in read.headings] == ["1 The loom as A simple engine of a kind"]
 
 
-def test_numbers_along_an_axis_are_no_text() -> None:
+def test_numbers_along_an_axis_are_not_text() -> None:
     rows = [(0, 20, 10, False, text) for text in (BODY + " so on.", "0 100 200 300", "Y 0.0 Y −0.5", "t = 4 5")]
     spaced = [(page, 40, size, bold, text) for page, _, size, bold, text in rows]
     read = structure(lines(*spaced), 1)
     assert [read.text[start:end] for _, start, end in read.blocks] == [BODY + " so on.", "t = 4 5"]
 
 
-def test_a_quote_is_cited_by_the_page_it_begins_on() -> None:
+def test_a_quote_is_cited_by_the_page_where_it_starts() -> None:
     chunk = Chunk("k:00000", "k", 0, "One. Two. Three.", "s", "", Category.OTHER, 1, 4, 0, 16, 9, page_breaks=(5, 5))
     assert [chunk.page_at(offset) for offset in (0, 4, 5, 15)] == [4, 4, 6, 6]
     scores = {"vector_score": 1.0, "llm_score": 1.0, "combined_score": 1.0}
@@ -175,7 +175,7 @@ def test_a_quote_is_cited_by_the_page_it_begins_on() -> None:
         (b"()", ""),
     ],
 )
-def test_title_of_the_document(title: bytes, read: str) -> None:
+def test_the_title_of_the_document_is_read(title: bytes, read: str) -> None:
     parts = (
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",

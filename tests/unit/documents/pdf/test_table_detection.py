@@ -33,21 +33,21 @@ PROSE = row(700, (72, "We compare three ways of finding the passages that a sent
 CAPTION = row(560, (72, "Table 1: Three ways of finding."))
 
 
-def test_rows_of_figures_are_a_table_with_their_head() -> None:
+def test_rows_of_numbers_are_a_table_with_their_header() -> None:
     rest, tables = take_tables([PROSE, *table(680), CAPTION])
     assert [found.markdown for found in tables] == [MARKDOWN]
     assert rest == [PROSE, CAPTION]
     assert (tables[0].x, tables[0].y, tables[0].height) == (72, 644, 46)
 
 
-def test_a_caption_above_and_text_above_are_no_head() -> None:
+def test_a_caption_or_text_above_a_table_is_not_its_header() -> None:
     _, tables = take_tables([row(692, (72, "Table 1: Three"), (210, "ways")), *table(680)])
     assert [found.markdown for found in tables] == [MARKDOWN]
     above = row(692, (72, "of finding by all of their words"), (262, "again"))
     assert [found.markdown for found in take_tables([above, *table(680)])[1]] == [MARKDOWN]
 
 
-def test_names_of_groups_and_empty_cells_keep_their_place() -> None:
+def test_group_names_and_empty_cells_keep_their_columns() -> None:
     rows = table(680)
     rows.insert(3, row(650, (80, "Group two")))
     rows[4] = row(638, (72, "both"), (162, "1.0"), (232, "0.5"))
@@ -62,7 +62,7 @@ def test_names_of_groups_and_empty_cells_keep_their_place() -> None:
     ]
 
 
-def test_what_is_no_table() -> None:
+def test_other_lines_are_not_a_table() -> None:
     too_few = table(680)[:3]
     far_apart = [row(700 - 40 * n, (72, "a"), (162, "1.0"), (232, "2.0")) for n in range(4)]
     crossed = [
@@ -76,7 +76,7 @@ def test_what_is_no_table() -> None:
     assert take_tables([]) == ([], [])
 
 
-def test_a_table_across_two_columns_stays_whole_and_two_beside_each_other_apart() -> None:
+def test_a_table_across_two_columns_stays_whole_and_neighbouring_tables_stay_apart() -> None:
     gutter = 300.0
 
     def parted(runs: list[TextRun]) -> list[list[TextRun]]:
@@ -98,14 +98,14 @@ def test_a_table_across_two_columns_stays_whole_and_two_beside_each_other_apart(
     assert take_wide_tables(text, parted) == (text, [])
 
 
-def test_a_table_stands_where_it_is_read() -> None:
+def test_a_table_keeps_its_place_in_the_reading_order() -> None:
     runs = tuple(run for line in [PROSE, *table(680), CAPTION] for run in line)
     lines = read_lines([Page(612, 792, runs, (), 0)], lost=False)
     assert [line.table for line in lines] == [False, True, False]
     assert lines[1].text == MARKDOWN
 
 
-def test_a_page_number_above_the_margin_is_left_out() -> None:
+def test_a_page_number_inside_the_text_area_is_left_out() -> None:
     def page(number: int) -> Page:
         runs = [*PROSE, *row(300, (72, "3")), *row(150, (300, str(number + 1)))]
         return Page(612, 792, tuple(runs), (), 0)

@@ -11,7 +11,7 @@ SCHEMA = {"title": "Reading of one", "type": "object"}
 BEST = Dialect()
 
 
-def test_the_best_way_of_asking() -> None:
+def test_a_server_is_first_asked_with_a_strict_schema() -> None:
     assert BEST.arguments(schema=SCHEMA, max_tokens=9, temperature=0.5) == {
         "response_format": {
             "type": "json_schema",
@@ -49,15 +49,15 @@ def test_the_best_way_of_asking() -> None:
     ],
     ids=str,
 )
-def test_what_is_learned_from_a_refusal(error: Exception, before: Dialect, after: Dialect | None) -> None:
+def test_a_refusal_turns_off_the_refused_option(error: Exception, before: Dialect, after: Dialect | None) -> None:
     assert before.after(error, with_schema=True) == after
 
 
-def test_without_a_schema_a_word_about_formats_teaches_nothing() -> None:
+def test_without_a_schema_an_error_about_formats_changes_nothing() -> None:
     assert BEST.after(ServerRefusalError(400, "json_schema"), with_schema=False) is None
 
 
-def test_learning_ends() -> None:
+def test_learning_a_dialect_terminates() -> None:
     dialect: Dialect | None = BEST
     error = ServerRefusalError(400, "unsupported: response_format, temperature, max_tokens")
     steps = 0

@@ -81,7 +81,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
     ],
     ids=str,
 )
-def test_kind_of_failure(error: Exception, kind: str) -> None:
+def test_failures_are_classified(error: Exception, kind: str) -> None:
     failure = classify_failure(error)
     assert failure is not None
     assert failure.kind == kind
@@ -89,11 +89,11 @@ def test_kind_of_failure(error: Exception, kind: str) -> None:
 
 
 @pytest.mark.parametrize("fault", [KeyError("x"), TypeError("our own"), RuntimeError("no"), ValueError("v")])
-def test_a_fault_of_the_program_is_no_failed_call(fault: Exception) -> None:
+def test_a_programming_error_is_not_a_failed_call(fault: Exception) -> None:
     assert classify_failure(fault) is None
 
 
-def test_the_wait_that_was_asked_for_is_kept() -> None:
+def test_the_requested_pause_is_kept() -> None:
     assert classify_failure(ServerRefusalError(429, "slow", 7.0)) == Failure("busy", "429: slow", 7.0)
 
 
@@ -114,7 +114,7 @@ def test_the_wait_that_was_asked_for_is_kept() -> None:
         ({"retry-after-ms": "x"}, None),
     ],
 )
-def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
+def test_the_retry_after_header_is_read(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
 
 
@@ -130,7 +130,7 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
         ("a\nb", "a b"),
     ],
 )
-def test_server_message(body: str, message: str) -> None:
+def test_the_message_of_a_server_is_extracted(body: str, message: str) -> None:
     assert server_message(body) == message
 
 
@@ -142,7 +142,7 @@ def test_server_message(body: str, message: str) -> None:
         ("https://api.openai.com/v1", SecretStr("sk-1"), "network", "key"),
     ],
 )
-def test_what_to_do_about_a_server_that_cannot_be_reached(
+def test_an_unreachable_server_is_reported_with_a_remedy(
     url: str, secret: SecretStr | None, says: str, never: str
 ) -> None:
     model = ModelIdentity(

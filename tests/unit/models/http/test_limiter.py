@@ -41,7 +41,7 @@ class Script:
         ([BrokenAnswerError("x"), BrokenAnswerError("x")], 3),
     ],
 )
-async def test_what_passes_is_tried_again(errors: list[Exception], calls: int) -> None:
+async def test_a_temporary_failure_is_tried_again(errors: list[Exception], calls: int) -> None:
     script = Script(*errors)
     assert await limiter(FakeClock()).run(script) == "answer"
     assert script.calls == calls
@@ -63,27 +63,27 @@ async def test_what_passes_is_tried_again(errors: list[Exception], calls: int) -
     ],
     ids=str,
 )
-async def test_what_does_not_pass_is_given_up(error: Exception, kind: str, calls: int) -> None:
+async def test_a_lasting_failure_is_given_up(error: Exception, kind: str, calls: int) -> None:
     script = Script(*[error] * 20)
     with pytest.raises(CallFailedError) as caught:
         await limiter(FakeClock()).run(script)
     assert (caught.value.failure.kind, caught.value.tries, script.calls) == (kind, calls, calls)
 
 
-async def test_a_fault_of_the_program_is_raised_as_it_is() -> None:
+async def test_a_programming_error_is_raised_unchanged() -> None:
     script = Script(KeyError("ours"))
     with pytest.raises(KeyError, match="ours"):
         await limiter(FakeClock()).run(script)
     assert script.calls == 1
 
 
-async def test_the_wait_is_the_one_that_the_server_names() -> None:
+async def test_the_pause_is_the_one_requested_by_the_server() -> None:
     clock = FakeClock()
     await limiter(clock).run(Script(ServerRefusalError(429, "slow", 7.0)))
     assert 7.0 <= clock.now - 1_000.0 <= 7.0 * 1.1
 
 
-async def test_a_wait_that_is_too_long_is_not_waited_for() -> None:
+async def test_a_pause_that_is_too_long_is_skipped() -> None:
     clock = FakeClock()
     script = Script(ServerRefusalError(429, "slow", LONGEST_ASKED + 1))
     with pytest.raises(CallFailedError) as caught:
@@ -92,7 +92,7 @@ async def test_a_wait_that_is_too_long_is_not_waited_for() -> None:
     assert caught.value.failure.retry_after == LONGEST_ASKED + 1
 
 
-async def test_waits_grow_up_to_a_bound() -> None:
+async def test_pauses_grow_up_to_a_limit() -> None:
     clock = FakeClock()
     with pytest.raises(CallFailedError):
         await limiter(clock, retries=12).run(Script(*[ServerRefusalError(500, "oops")] * 20))
@@ -127,7 +127,7 @@ async def test_while_one_call_backs_off_new_calls_wait_too() -> None:
     assert sent_at[0] >= 1_030.0
 
 
-async def test_no_more_calls_at_once_than_allowed() -> None:
+async def test_no_more_concurrent_calls_than_allowed_are_made() -> None:
     model = limiter(FakeClock(), at_once=3)
     under_way, most = 0, 0
 
@@ -142,7 +142,7 @@ async def test_no_more_calls_at_once_than_allowed() -> None:
     assert most == 3
 
 
-async def test_a_call_that_hangs_is_cut_off() -> None:
+async def test_a_hanging_call_is_cut_off() -> None:
     async def hang() -> None:
         await asyncio.Event().wait()
 
@@ -177,7 +177,7 @@ def test_one_limiter_serves_several_event_loops() -> None:
     assert asyncio.run(several()) == asyncio.run(several()) == ["answer"] * 3
 
 
-async def test_a_server_that_answered_before_and_is_gone_is_tried_again_by_all() -> None:
+async def test_all_callers_retry_a_server_that_disappeared() -> None:
     clock = FakeClock()
     patient = limiter(clock)
     assert await patient.run(Script()) == "answer"
@@ -189,7 +189,7 @@ async def test_a_server_that_answered_before_and_is_gone_is_tried_again_by_all()
     assert (caught.value.failure.kind, gone.calls) == ("unreachable", 4)
 
 
-async def test_waiting_to_be_admitted_is_not_the_servers_time() -> None:
+async def test_time_in_the_queue_does_not_count_against_the_server() -> None:
     """A call that waits for the budget must not be given up as one that is not answered in time."""
     gate = asyncio.Event()
     order: list[str] = []

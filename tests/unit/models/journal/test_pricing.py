@@ -26,19 +26,19 @@ def test_tokens_are_priced_by_the_million() -> None:
     assert Usage.of(rows, total_cost(rows, PRICES)).llm_calls == 12
 
 
-def test_a_model_without_a_price_leaves_the_whole_unknown_unless_it_was_only_reused() -> None:
+def test_one_unpriced_model_makes_the_total_unknown_unless_only_reused() -> None:
     assert total_cost([spent("big", paid=1), spent("unknown", paid=1, input_tokens=5)], PRICES) is None
     assert total_cost([spent("unknown", reused=4)], PRICES) == 0.0
     assert total_cost([], {}) == 0.0
 
 
-def test_what_is_held_counts_where_a_budget_asks_for_it() -> None:
+def test_reserved_cost_counts_only_for_a_budget() -> None:
     row = spent("big", paid=1, input_tokens=100, reserved_calls=1, reserved_input=1_000_000, reserved_output=1_000_000)
     assert total_cost([row], PRICES) == pytest.approx(0.001)
     assert total_cost([row], PRICES, reserved=True) == pytest.approx(40.001)
 
 
-def test_prices_are_read_from_the_file_as_the_docs_show_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prices_are_read_from_the_file_as_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = '[prices."gpt-4.1-mini"]\ninput = 0.40\noutput = 1.60\n'
     page = (Path(__file__).resolve().parents[4] / "docs" / "models.md").read_text(encoding="utf-8")
     assert all(line in page for line in text.splitlines())

@@ -55,7 +55,7 @@ def key(messages: list[BaseMessage], identity: ModelIdentity = IDENTITY, **rest:
         pytest.param(conversation(usage=99), id="other usage"),
     ],
 )
-def test_what_does_not_change_the_question_does_not_change_the_key(same: list[BaseMessage]) -> None:
+def test_settings_that_keep_the_question_keep_the_key(same: list[BaseMessage]) -> None:
     assert key(same) == key(conversation())
 
 
@@ -80,7 +80,7 @@ def test_the_order_of_arguments_does_not_change_the_key() -> None:
         pytest.param(key(conversation(), max_tokens=7), id="output limit"),
     ],
 )
-def test_what_changes_the_question_changes_the_key(other: str) -> None:
+def test_a_change_of_the_question_changes_the_key(other: str) -> None:
     assert other != key(conversation())
 
 
@@ -91,7 +91,7 @@ def test_content_blocks_count_without_their_ids() -> None:
     assert blocks("1", "a") == blocks("2", "a") != blocks("1", "b")
 
 
-def test_the_key_of_an_endpoint_is_no_part_of_the_key() -> None:
+def test_the_api_key_of_an_endpoint_is_not_part_of_the_journal_key() -> None:
     assert key(conversation(), replace(IDENTITY, secret=SecretStr("sk-1"))) == key(conversation())
 
 
@@ -110,7 +110,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: str(answer.content)[:12])
-def test_an_answer_comes_back_from_its_payload(answer: AIMessage) -> None:
+def test_an_answer_is_restored_from_its_payload(answer: AIMessage) -> None:
     back = from_payload(to_payload(answer, "f" * 64))
     assert back.content == answer.content
     assert back.usage_metadata == answer.usage_metadata
@@ -123,7 +123,7 @@ def test_an_answer_comes_back_from_its_payload(answer: AIMessage) -> None:
     assert from_payload(to_payload(back, "f" * 64)) == back
 
 
-def test_every_call_of_an_answer_gets_an_id_of_its_own() -> None:
+def test_every_tool_call_in_an_answer_gets_its_own_id() -> None:
     calls = [{"name": "s", "args": {}, "id": "call_0"} for _ in range(3)]
     back = from_payload(to_payload(AIMessage("", tool_calls=calls), "0123456789"))
     assert [call["id"] for call in back.tool_calls] == ["012345600", "012345601", "012345602"]
@@ -137,9 +137,9 @@ def test_every_call_of_an_answer_gets_an_id_of_its_own() -> None:
         ("http://localhost:11434/v1/", "http://localhost:11434/v1"),
     ],
 )
-def test_the_name_of_an_endpoint_holds_no_secret(url: str, name: str) -> None:
+def test_the_name_of_an_endpoint_contains_no_secret(url: str, name: str) -> None:
     assert endpoint_name(url) == name
 
 
-def test_what_json_has_no_form_for_is_named_by_its_type() -> None:
+def test_a_value_without_a_json_form_is_named_by_its_type() -> None:
     assert canonical_json({"b": SecretStr("hidden"), "a": object()}) == '{"a":"<object>","b":"<SecretStr>"}'

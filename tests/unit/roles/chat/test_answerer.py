@@ -47,7 +47,7 @@ def answerer(caller: Any, prompts: PromptLibrary | None = None) -> ChatWriter:
     return ChatWriter(caller, prompts or PromptLibrary(), max_tokens=900)
 
 
-async def test_it_sees_findings_by_need_with_their_words_and_names_but_no_keys(
+async def test_the_prompt_has_findings_by_need_with_words_and_names_but_no_keys(
     scripted: Any, prompts: PromptLibrary, source: Source
 ) -> None:
     caller = scripted(ANSWER)
@@ -75,7 +75,7 @@ async def test_it_sees_findings_by_need_with_their_words_and_names_but_no_keys(
         ({"words": 0, "answerable": False}, "answer_nearest"),
     ],
 )
-async def test_the_length_follows_from_the_findings_unless_words_are_asked_for(
+async def test_the_length_depends_on_the_findings_unless_set(
     scripted: Any, source: Source, given: dict[str, Any], prompt: str
 ) -> None:
     caller, prompts = scripted(ANSWER), PromptLibrary()
@@ -86,14 +86,16 @@ async def test_the_length_follows_from_the_findings_unless_words_are_asked_for(
     assert ("about 200 words" in caller.text()) is (given["words"] == 200)
 
 
-async def test_only_what_was_searched_for_in_vain_is_shown_as_open(scripted: Any, source: Source) -> None:
+async def test_only_needs_searched_in_vain_are_shown_as_open(scripted: Any, source: Source) -> None:
     caller = scripted(ANSWER)
     await answerer(caller).write(brief(source))
     assert "what nobody looked at (searched: nobody looked)" in caller.text()
     assert "what was searched once" not in caller.text()
 
 
-async def test_what_changes_least_stands_first_and_is_the_same_from_turn_to_turn(scripted: Any, source: Source) -> None:
+async def test_stable_parts_of_the_prompt_come_first_and_stay_the_same_between_turns(
+    scripted: Any, source: Source
+) -> None:
     caller = scripted(ANSWER, ANSWER)
     one = Turn(question="What of degree?", answer="It matters [E7].")
     old = replace(source, evidence=replace(source.evidence, id="E7"))
@@ -126,19 +128,19 @@ async def test_only_the_answer_itself_is_kept(scripted: Any, source: Source, sai
     assert (await answerer(scripted(said)).write(brief(source))).text == kept
 
 
-async def test_the_repair_request_of_an_answer_names_what_was_wrong(scripted: Any, source: Source) -> None:
+async def test_the_repair_request_of_an_answer_names_its_faults(scripted: Any, source: Source) -> None:
     caller = scripted(ANSWER)
     mended = await answerer(caller).repair(brief(source), Draft("Bare."), ['"Bare." cites nothing.'])
     assert mended.text == ANSWER
     assert "Bare." in caller.text() and "cites nothing" in caller.text()
 
 
-async def test_the_draft_is_kept_when_mending_gives_no_text(scripted: Any, source: Source) -> None:
+async def test_the_draft_is_kept_if_the_repair_is_empty(scripted: Any, source: Source) -> None:
     kept = await answerer(scripted("", "")).repair(brief(source), Draft(ANSWER), ["x"])
     assert kept.text == ANSWER and "twice" in kept.notes[0]
 
 
-def test_many_findings_fit_into_the_prompt_and_the_weakest_are_statements_alone(source: Source) -> None:
+def test_many_findings_fit_into_the_prompt_with_the_weakest_as_statements(source: Source) -> None:
     words = (PassageSentence(source.evidence.chunk_id, 0, 46, "word " * 200),)
     sources = []
     for number in range(1, 91):

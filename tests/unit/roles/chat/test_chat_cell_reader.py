@@ -53,14 +53,14 @@ async def test_the_words_of_a_cell_are_those_of_the_named_sentences(
         {"column": "kind", "value": "novel", "sentences": [1]},
     ],
 )
-async def test_a_cell_without_words_or_with_a_value_that_is_not_allowed_is_left_out(
+async def test_a_cell_without_words_or_with_a_forbidden_value_is_left_out(
     scripted: Any, prompts: PromptLibrary, make_window: Callable[..., Window], cell: dict[str, Any]
 ) -> None:
     reading = await reader(scripted(row(cell)), prompts, []).read_row("which compare", COLUMNS, [make_window()])
     assert reading is not None and reading.studies[0].cells == ()
 
 
-async def test_values_of_closed_kinds_are_taken_as_the_column_writes_them(
+async def test_values_of_closed_kinds_are_spelled_as_in_the_column(
     scripted: Any, prompts: PromptLibrary, make_window: Callable[..., Window]
 ) -> None:
     caller = scripted(
@@ -86,7 +86,7 @@ async def test_a_paper_that_does_not_belong_has_a_reason_and_no_cells(
     assert reading is not None and (reading.belongs, reading.reason, reading.studies) == (False, "it compares", ())
 
 
-async def test_without_a_valid_answer_the_paper_is_unread_and_columns_have_their_names(
+async def test_without_a_valid_answer_the_paper_is_unread_and_columns_are_only_named(
     scripted: Any, prompts: PromptLibrary, make_window: Callable[..., Window]
 ) -> None:
     notes: list[str] = []

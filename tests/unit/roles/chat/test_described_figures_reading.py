@@ -34,7 +34,7 @@ async def read(caller: Any, prompts: PromptLibrary, window: Any) -> Findings:
     return await ChatReader(caller, prompts, statement_words=30, max_tokens=500).read(PURPOSE, [window])
 
 
-async def test_the_description_is_shown_marked_and_without_a_number(
+async def test_the_description_is_shown_with_a_label_and_without_a_number(
     scripted: Any, prompts: PromptLibrary, make_window: Any
 ) -> None:
     caller = scripted({"findings": []})
@@ -48,14 +48,14 @@ async def test_the_description_is_shown_marked_and_without_a_number(
 
 
 @pytest.mark.parametrize("sentences", [(6,), (7,), (0,), (6, 7, 8)])
-async def test_naming_the_description_gives_no_finding(
+async def test_citing_only_the_description_gives_no_finding(
     scripted: Any, prompts: PromptLibrary, make_window: Any, sentences: tuple[int, ...]
 ) -> None:
     answer = finding("Degree does well.", *sentences)
     assert await read(scripted(answer, answer), prompts, described(make_window())) == []
 
 
-async def test_every_quoted_word_is_the_papers(scripted: Any, prompts: PromptLibrary, make_window: Any) -> None:
+async def test_every_quoted_word_is_the_papers_own(scripted: Any, prompts: PromptLibrary, make_window: Any) -> None:
     window = described(make_window())
     (found,) = await read(scripted(finding(SAID.replace("0.97 on 12", "well on 20"), 1, 6)), prompts, window)
     quotes = [chunk.text[start:end] for chunk, start, end in found.spans]
@@ -70,7 +70,7 @@ async def test_every_quoted_word_is_the_papers(scripted: Any, prompts: PromptLib
         ("Degree is as good on 17 of 20 networks.", True),
     ],
 )
-async def test_a_number_that_only_the_description_has_makes_no_finding(
+async def test_a_number_found_only_in_the_description_gives_no_finding(
     scripted: Any, prompts: PromptLibrary, make_window: Any, statement: str, kept: bool
 ) -> None:
     found = await read(scripted(finding(statement, 3)), prompts, described(make_window()))
@@ -83,7 +83,7 @@ async def test_a_number_of_the_question_is_allowed(scripted: Any, prompts: Promp
     assert len(await reader.read(purpose, [described(make_window())])) == 1
 
 
-def test_orders_in_a_description_stay_in_its_fence(make_window: Any) -> None:
+def test_instructions_in_a_description_stay_in_its_fence(make_window: Any) -> None:
     window = described(make_window(), ATTACK)
     folded = " ".join(ATTACK.split())
     assert_fenced(present_windows([window]), folded)
@@ -96,7 +96,9 @@ def test_a_description_is_shown_only_with_its_caption(make_window: Any) -> None:
     assert SAID in present_windows([window]) and SAID not in present_windows([elsewhere])
 
 
-async def test_the_describer_sends_caption_and_image_and_keys_by_hash(scripted: Any, prompts: PromptLibrary) -> None:
+async def test_the_describer_sends_caption_and_image_and_uses_a_hash_as_key(
+    scripted: Any, prompts: PromptLibrary
+) -> None:
     caller = scripted("A chart.", "")
     figure = replace(FIGURE, caption=ATTACK, image_hash="ab" * 32, media_type="image/jpeg")
     describer = FigureDescriber(caller, prompts, max_tokens=99)

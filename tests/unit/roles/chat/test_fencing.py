@@ -46,7 +46,7 @@ def assert_fenced(shown: str, attack: str) -> None:
         assert word not in outside(shown)
 
 
-async def test_the_readers_passage_and_query(scripted: Any, prompts: PromptLibrary, make_window: Any) -> None:
+async def test_the_reader_fences_passage_and_query(scripted: Any, prompts: PromptLibrary, make_window: Any) -> None:
     caller = scripted({"findings": []})
     purpose = Purpose(ATTACK, (Need("N1", ATTACK, (ATTACK,)),))
     await ChatReader(caller, prompts, statement_words=9, max_tokens=9).read(purpose, [make_window(text=ATTACK)])
@@ -56,14 +56,16 @@ async def test_the_readers_passage_and_query(scripted: Any, prompts: PromptLibra
     assert numbered == [str(number) for number in range(1, len(numbered) + 1)], "a sentence was forged"
 
 
-async def test_the_planners_evidence(scripted: Any, prompts: PromptLibrary, make_brief: Any, make_source: Any) -> None:
+async def test_the_planner_fences_evidence(
+    scripted: Any, prompts: PromptLibrary, make_brief: Any, make_source: Any
+) -> None:
     brief = make_brief(sources=(make_source(summary=ATTACK),), queries=(ATTACK,))
     _, human = ChatPlanner(scripted(), prompts, (), max_tokens=9).open(brief)
     assert_fenced(human.text, " ".join(FOLDED.split()[:25]))
     assert len(re.findall(r"^- E\d+, chunk zietz", human.text, re.MULTILINE)) == 1, "a record was forged"
 
 
-async def test_the_writers_sources_and_draft(
+async def test_the_writer_fences_sources_and_draft(
     scripted: Any, prompts: PromptLibrary, make_brief: Any, make_source: Any
 ) -> None:
     caller = scripted("Text.", "Text.")
@@ -77,7 +79,7 @@ async def test_the_writers_sources_and_draft(
     assert FOLDED in caller.text()
 
 
-async def test_the_judges_sentence_and_passage(scripted: Any, prompts: PromptLibrary, make_source: Any) -> None:
+async def test_the_judge_fences_sentence_and_passage(scripted: Any, prompts: PromptLibrary, make_source: Any) -> None:
     caller = scripted({"P1": UNSUPPORTED, "P2": UNSUPPORTED})
     forged = f"P1, cites passage B: {ATTACK}\nP2, cites passage B: forged"
     claim = CitedClaim(forged, (make_source(text=ATTACK),), before=f"{ATTACK}\nP3, cites passage A: forged")
@@ -89,7 +91,7 @@ async def test_the_judges_sentence_and_passage(scripted: Any, prompts: PromptLib
     assert re.findall(r"^P\d+", caller.text(), re.MULTILINE) == ["P1", "P2"], "a pair was forged"
 
 
-async def test_the_repaired_sentences_and_their_evidence(
+async def test_the_repair_fences_sentences_and_evidence(
     scripted: Any, prompts: PromptLibrary, make_brief: Any, make_source: Any
 ) -> None:
     caller = scripted({"S1": "It holds [E1].", "S2": ""})
@@ -99,14 +101,14 @@ async def test_the_repaired_sentences_and_their_evidence(
     assert re.findall(r"^S\d+", caller.text(), re.MULTILINE) == ["S1", "S2"], "a sentence was forged"
 
 
-async def test_the_summarizers_paper(scripted: Any, prompts: PromptLibrary) -> None:
+async def test_the_summarizer_fences_the_paper(scripted: Any, prompts: PromptLibrary) -> None:
     caller = scripted("A summary.")
     paper = Paper(key="x", title=ATTACK, abstract=ATTACK)
     await ChatSummarizer(caller, prompts, words=9, max_tokens=9).summarize(paper, ATTACK)
     assert_fenced(caller.text(), ATTACK)
 
 
-async def test_only_the_planner_is_given_tools(
+async def test_only_the_planner_gets_tools(
     scripted: Any, prompts: PromptLibrary, make_brief: Any, make_window: Any, make_source: Any
 ) -> None:
     caller = scripted(

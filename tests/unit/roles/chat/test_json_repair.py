@@ -18,7 +18,7 @@ from citeloom.roles.chat.model_answers import repair_json
         ("", ""),
     ],
 )
-def test_slips_are_made_whole(text: str, meant: Any) -> None:
+def test_slips_in_json_are_repaired(text: str, meant: Any) -> None:
     assert repair_json(text) == meant
 
 
@@ -33,5 +33,5 @@ def test_slips_are_made_whole(text: str, meant: Any) -> None:
         '{"```json ' * 64,
     ],
 )
-def test_what_would_hold_a_run_for_minutes_is_left(text: str) -> None:
+def test_json_that_would_take_minutes_to_repair_is_given_up(text: str) -> None:
     assert repair_json(text) is None

@@ -41,7 +41,7 @@ def answer(*verdicts: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("label", ["supported", "partly", "contradicted"])
-async def test_a_verdict_has_its_reason_and_the_words_that_decide_it(
+async def test_a_verdict_has_a_reason_and_the_deciding_words(
     scripted: Any, prompts: PromptLibrary, make_source: Any, label: str
 ) -> None:
     caller = scripted(answer(said(label.title() + ".", 2, 3, reason="It says\n17 of 20.")))
@@ -51,13 +51,15 @@ async def test_a_verdict_has_its_reason_and_the_words_that_decide_it(
     assert CHUNK_TEXT[verdict.start : verdict.end] == f"{SECOND} It was as good on 17 of them."
 
 
-async def test_what_is_not_supported_rests_on_no_words(scripted: Any, prompts: PromptLibrary, make_source: Any) -> None:
+async def test_an_unsupported_sentence_has_no_deciding_words(
+    scripted: Any, prompts: PromptLibrary, make_source: Any
+) -> None:
     caller = scripted(answer(said("unsupported", 2, reason="It says nothing of it.", E1=does("supports", 2))))
     verdicts = await ChatJudge(caller, prompts, max_tokens=900).judge([claim("x [E1].", make_source())])
     assert verdicts == [(Verdict("unsupported", "It says nothing of it."),)]
 
 
-async def test_sentences_are_judged_together_and_a_passage_is_shown_once(
+async def test_sentences_are_judged_together_and_each_passage_is_shown_once(
     scripted: Any, prompts: PromptLibrary, make_source: Any
 ) -> None:
     caller = scripted(
@@ -86,7 +88,7 @@ async def test_sentences_are_judged_together_and_a_passage_is_shown_once(
     assert fields["P1"]["additionalProperties"] is False and "$ref" not in str(caller.options[0]["schema"])
 
 
-def test_what_a_schema_would_repeat_for_every_passage_is_in_it_once() -> None:
+def test_parts_common_to_all_passages_appear_once_in_the_schema() -> None:
     """Fourteen sentences with eight passages each: their shares were half of the request."""
     ids = tuple(tuple(f"E{number + place}" for number in range(1, 9)) for place in range(14))
     schema = build_schema(verdicts_model(ids))
@@ -119,7 +121,7 @@ def test_what_a_schema_would_repeat_for_every_passage_is_in_it_once() -> None:
         ('{"P1": {"reason": "cut off", "verdict": "supp', 3),
     ],
 )
-async def test_what_an_answer_leaves_out_is_asked_again_by_itself(
+async def test_sentences_missing_from_an_answer_are_asked_again_separately(
     scripted: Any, prompts: PromptLibrary, make_source: Any, broken: Any, again: int
 ) -> None:
     caller = scripted(broken, *[answer(said("partly"))] * again)
@@ -135,7 +137,7 @@ async def test_what_an_answer_leaves_out_is_asked_again_by_itself(
     assert caller.rejected == (["call-1"] if again == 3 else [])
 
 
-async def test_a_sentence_by_itself_may_be_answered_without_its_id(
+async def test_a_single_sentence_may_be_answered_without_its_id(
     scripted: Any, prompts: PromptLibrary, make_source: Any
 ) -> None:
     caller = scripted(said("contradicted", 4))
@@ -143,7 +145,7 @@ async def test_a_sentence_by_itself_may_be_answered_without_its_id(
     assert CHUNK_TEXT[verdict.start : verdict.end] == "On a separate network it failed."
 
 
-async def test_a_judge_that_cannot_be_understood_has_not_judged(
+async def test_an_unreadable_judge_answer_is_not_a_verdict(
     scripted: Any, prompts: PromptLibrary, make_source: Any
 ) -> None:
     caller = scripted("no", answer(said("on-topic")), "yes", answer(said("supported", 77)), AIMessage(""))
@@ -177,7 +179,7 @@ TWO = "Degree holds [E1] and mice sleep [E2]."
         ("contradicted", YES, YES, [("contradicted", ""), ("contradicted", "")]),
     ],
 )
-async def test_each_passage_has_its_part_in_the_verdict_on_the_whole(
+async def test_each_passage_has_a_part_in_the_overall_verdict(
     scripted: Any, prompts: PromptLibrary, make_source: Any, verdict: str, first: Any, second: Any, expected: Any
 ) -> None:
     caller = scripted(answer({"reason": "x", "E1": first, "E2": second, "verdict": verdict}))
@@ -188,7 +190,7 @@ async def test_each_passage_has_its_part_in_the_verdict_on_the_whole(
         assert item.start is None or source.text[item.start : item.end].strip()
 
 
-async def test_a_sentence_is_shown_with_all_its_passages_title_year_and_the_sentence_before(
+async def test_a_sentence_is_shown_with_its_passages_title_year_and_previous_sentence(
     scripted: Any, prompts: PromptLibrary, make_source: Any
 ) -> None:
     both = said(E1=does("supports", 1), E2=does("supports", 1))
@@ -212,7 +214,7 @@ async def test_a_sentence_is_shown_with_all_its_passages_title_year_and_the_sent
         ("A single study, hepatitis B, of strain HE12.", "A single study, hepatitis B, of strain HE12."),
     ],
 )
-async def test_a_reason_names_passages_as_the_text_does(
+async def test_a_reason_refers_to_passages_as_the_text_does(
     scripted: Any, prompts: PromptLibrary, make_source: Any, reason: str, marked: str
 ) -> None:
     caller = scripted(answer({"reason": reason, "E1": YES, "E2": NO, "verdict": "partly"}))
@@ -222,9 +224,7 @@ async def test_a_reason_names_passages_as_the_text_does(
     assert {verdict.reason for verdict in verdicts} == {marked}
 
 
-async def test_the_words_that_decide_may_lie_in_several_chunks(
-    scripted: Any, prompts: PromptLibrary, make_source: Any
-) -> None:
+async def test_deciding_words_may_be_in_several_chunks(scripted: Any, prompts: PromptLibrary, make_source: Any) -> None:
     """What the writer was shown is numbered, however much of the chunk it is, and each sentence keeps its own place."""
     source = make_source()
     start = CHUNK_TEXT.index(SECOND)
@@ -248,7 +248,7 @@ async def test_the_words_that_decide_may_lie_in_several_chunks(
 
 
 @pytest.mark.parametrize("case", support_cases(), ids=lambda case: case["id"])
-async def test_labelled_sentences_are_shown_whole_and_their_labels_come_back(
+async def test_labelled_sentences_are_shown_complete_and_their_labels_are_returned(
     scripted: Any, make_source: Any, case: dict[str, Any]
 ) -> None:
     ids = [passage["id"] for passage in case["passages"]]
@@ -292,7 +292,7 @@ def sentences_of(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("max_tokens", "calls"), [(4000, 3), (300, 7), (90, 13)])
-async def test_a_call_holds_no_more_than_its_answer_may(
+async def test_a_call_contains_no_more_sentences_than_its_answer_can_hold(
     scripted: Any, prompts: PromptLibrary, make_source: Any, max_tokens: int, calls: int
 ) -> None:
     caller = scripted(*[answer(*[said()] * 6)] * calls)
@@ -313,12 +313,12 @@ async def test_long_passages_are_judged_in_more_calls(scripted: Any, prompts: Pr
     assert "Source 0 says" in caller.text(0) and len(caller.text(0)) < 45_000, "of each no more than bears on it"
 
 
-async def test_no_pairs_take_no_call(scripted: Any, prompts: PromptLibrary) -> None:
+async def test_without_pairs_no_call_is_made(scripted: Any, prompts: PromptLibrary) -> None:
     assert await ChatJudge(scripted(), prompts, max_tokens=900).judge([]) == []
 
 
 @pytest.mark.parametrize(("opens", "count", "does"), [(True, 3, "weighs"), (True, 2, "cites"), (False, 3, "cites")])
-async def test_the_opening_of_a_paragraph_that_cites_several_passages_sums_them_up(
+async def test_a_paragraphs_first_sentence_that_cites_several_passages_summarises_them(
     scripted: Any, prompts: PromptLibrary, make_source: Any, opens: bool, count: int, does: str
 ) -> None:
     caller = scripted(*["no answer"] * 4)

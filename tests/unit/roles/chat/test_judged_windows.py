@@ -63,7 +63,7 @@ def lost(case: dict[str, Any], shown: str) -> set[str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['kind']} {case['id']}")
-async def test_the_judge_is_shown_what_decides_a_labelled_case(case: dict[str, Any], scripted: Any) -> None:
+async def test_the_judge_sees_the_deciding_words_of_a_labelled_case(case: dict[str, Any], scripted: Any) -> None:
     asked = await prompted(claim_of(case), scripted)
     passages, sentences = asked.split("The sentences to be judged", 1)
     assert not lost(case, passages)
@@ -74,7 +74,7 @@ async def test_the_judge_is_shown_what_decides_a_labelled_case(case: dict[str, A
     assert (" weighs passages " in sentences) is (case["kind"] == "weighing")
 
 
-def test_a_sentence_about_one_source_weighs_nothing() -> None:
+def test_a_sentence_about_one_source_is_not_treated_as_weighing_sources() -> None:
     assert not [case["id"] for case in CASES if case["kind"] != "weighing" and weighs_sources(case["sentence"])]
 
 
@@ -93,7 +93,7 @@ def test_missing_words_are_found_farther_away_in_the_window_with_their_span() ->
     assert chunk.text[far.start : far.end] == far.text == FAR.strip() and not far.carries
 
 
-def test_the_window_reaches_into_the_next_chunk_of_the_same_section_only() -> None:
+def test_the_window_extends_only_into_the_next_chunk_of_the_same_section() -> None:
     first = replace(chunk_of(WORDS, 4), start=900, end=900 + len(WORDS))
     after = chunk_of("They were measured in Ghana.", 5, start=901 + len(WORDS))
     other = replace(after, section="Discussion")
@@ -104,7 +104,7 @@ def test_the_window_reaches_into_the_next_chunk_of_the_same_section_only() -> No
     assert "Ghana" in beyond.text
 
 
-def test_a_detail_of_the_study_is_found_in_the_opening_of_its_paper() -> None:
+def test_a_detail_of_the_study_is_found_at_the_start_of_its_paper() -> None:
     opening = replace(chunk_of(FAR + FILLER), section="Abstract")
     chunk = replace(chunk_of(WORDS, 9), start=5_000, end=5_000 + len(WORDS))
     source = source_in(Paper("p", "School meals"), "E1", chunk, [WORDS], opening)

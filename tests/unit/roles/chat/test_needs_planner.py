@@ -24,7 +24,7 @@ PLAN = {"needs": [{"need": "what degree explains", "asks": "finding", "queries":
         ({}, None),
     ],
 )
-async def test_the_plan_of_a_question_says_its_kind_and_an_unknown_word_is_none(
+async def test_the_plan_of_a_question_gives_its_kind_and_ignores_unknown_words(
     scripted: Any, said: dict[str, str], kind: str | None
 ) -> None:
     planner = ChatNeedsPlanner(scripted(PLAN | said), PromptLibrary(), plan_needs, max_tokens=500)
@@ -37,14 +37,14 @@ async def planned(scripted: Any, *papers: str) -> Any:
     return caller
 
 
-async def test_unrelated_papers_make_no_new_plan_although_the_prompt_has_their_number(scripted: Any) -> None:
+async def test_unrelated_new_papers_do_not_cause_a_new_plan(scripted: Any) -> None:
     few = await planned(scripted, "On degree (2020)", "(57 papers in all)")
     more = await planned(scripted, "On degree (2020)", "(58 papers in all)")
     assert few.cache_messages == more.cache_messages != [None]
     assert "(57 papers in all)" in few.text() and "(58 papers in all)" in more.text()
 
 
-async def test_another_paper_near_to_the_subject_makes_a_new_plan(scripted: Any) -> None:
+async def test_a_new_paper_near_to_the_subject_causes_a_new_plan(scripted: Any) -> None:
     few = await planned(scripted, "On degree (2020)", "(57 papers in all)")
     more = await planned(scripted, "On degree (2020)", "(58 papers in all) and degree (2021)", "(58 papers in all)")
     assert few.cache_messages != more.cache_messages

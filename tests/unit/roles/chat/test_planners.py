@@ -19,7 +19,7 @@ def planner(caller: Any, prompts: PromptLibrary) -> ChatPlanner:
     return ChatPlanner(caller, prompts, SPECS, max_tokens=700)
 
 
-def test_the_opening_shows_experiment_evidence_and_budget(
+def test_the_first_message_shows_experiment_evidence_and_budget(
     scripted: Any, prompts: PromptLibrary, make_brief: Any
 ) -> None:
     system, human = planner(scripted(), prompts).open(make_brief(searches_left=3))
@@ -35,13 +35,13 @@ def test_the_opening_shows_experiment_evidence_and_budget(
 
 
 @pytest.mark.parametrize("kind", SECTION_KINDS)
-def test_each_section_is_prompted_with_its_own_needs(scripted: Any, make_brief: Any, kind: str) -> None:
+def test_each_section_is_planned_with_its_own_needs(scripted: Any, make_brief: Any, kind: str) -> None:
     prompts = PromptLibrary()
     _, human = planner(scripted(), prompts).open(make_brief(kind=kind))
     assert prompts[f"planner_needs_{kind}"].body in human.text
 
 
-async def test_a_turn_sends_the_messages_as_they_are_with_the_tools(
+async def test_a_turn_sends_the_messages_unchanged_with_the_tools(
     scripted: Any, prompts: PromptLibrary, make_brief: Any
 ) -> None:
     call = tool_call(name="search_evidence", args={"query": "null models"}, id="a1")
@@ -57,7 +57,7 @@ async def test_a_turn_sends_the_messages_as_they_are_with_the_tools(
     assert [options["tools"] for options in caller.options] == [SPECS, SPECS]
 
 
-async def test_calls_with_broken_arguments_or_ids_become_answerable(
+async def test_tool_calls_with_broken_arguments_or_ids_become_answerable(
     scripted: Any, prompts: PromptLibrary, make_brief: Any
 ) -> None:
     turn = AIMessage(

@@ -45,7 +45,7 @@ def words(found: PassageFinding) -> list[str]:
         ((4, 1), ["Degree alone predicts most edges of a network.", "On a separate network it failed."]),
     ],
 )
-async def test_the_words_are_sliced_by_number_also_where_they_do_not_follow_each_other(
+async def test_words_are_sliced_by_sentence_number_even_if_not_consecutive(
     scripted: Any, prompts: PromptLibrary, make_window: Any, sentences: tuple[int, ...], quotes: list[str]
 ) -> None:
     [found] = await read(scripted(answer(finding(*sentences))), prompts, make_window(), [])
@@ -115,7 +115,7 @@ NEARLY = {
 
 
 @pytest.mark.parametrize("given", NEARLY.values(), ids=NEARLY)
-async def test_what_is_nearly_right_is_repaired_and_not_asked_for_twice(
+async def test_a_nearly_valid_answer_is_repaired_without_another_request(
     scripted: Any, prompts: PromptLibrary, make_window: Any, given: Any
 ) -> None:
     caller, notes = scripted(given), []
@@ -138,7 +138,7 @@ async def test_what_is_nearly_right_is_repaired_and_not_asked_for_twice(
         ({"summary": ""}, "findings"),
     ],
 )
-async def test_an_answer_that_names_no_words_is_asked_for_again_and_rejected(
+async def test_an_answer_without_words_is_requested_again_and_rejected(
     scripted: Any, prompts: PromptLibrary, make_window: Any, bad: dict[str, Any], complaint: str
 ) -> None:
     caller, notes = scripted(bad, answer(finding(1))), []
@@ -149,7 +149,7 @@ async def test_an_answer_that_names_no_words_is_asked_for_again_and_rejected(
     assert notes == []
 
 
-async def test_two_bad_answers_leave_the_window_out_and_say_so(
+async def test_after_two_bad_answers_the_window_is_skipped_with_a_note(
     scripted: Any, prompts: PromptLibrary, make_window: Any
 ) -> None:
     caller, notes = scripted(answer(finding(9)), "sorry"), []
@@ -161,7 +161,7 @@ ALONE = [finding(1), finding(4, need="N2", statement="It fails elsewhere.")]
 
 
 @pytest.mark.parametrize("given", [json.dumps(ALONE), "\n".join(map(json.dumps, ALONE))], ids=["list", "lines"])
-async def test_of_findings_without_an_answer_around_them_none_is_lost(
+async def test_findings_without_the_enclosing_answer_are_all_kept(
     scripted: Any, prompts: PromptLibrary, make_window: Any, given: str
 ) -> None:
     found = await read(scripted(given), prompts, make_window(), [])
@@ -192,7 +192,7 @@ async def test_ranges_of_sentences_are_read(
         "```json\n[]\n```",
     ],
 )
-async def test_nothing_that_helps_is_no_finding_and_no_note(
+async def test_an_empty_result_gives_no_finding_and_no_note(
     scripted: Any, prompts: PromptLibrary, make_window: Any, nothing: Any
 ) -> None:
     caller, notes = scripted(nothing), []
@@ -201,7 +201,7 @@ async def test_nothing_that_helps_is_no_finding_and_no_note(
 
 
 @pytest.mark.parametrize("text", ['{"findings": %s%s}', '{"answer": %s{}%s}'])
-def test_an_answer_nested_as_deeply_as_json_allows_is_refused_in_one_line(text: str) -> None:
+def test_an_extremely_nested_answer_is_refused_in_one_line(text: str) -> None:
     for levels in range(950, 1_000):
         with pytest.raises(ValueError, match=r"field|JSON"):
             parse(text % ('{"a": [' * (levels // 2), "]}" * (levels // 2)), PassageReading)
@@ -213,16 +213,16 @@ async def test_a_chunk_without_words_is_not_read(scripted: Any, prompts: PromptL
     assert caller.asked == []
 
 
-async def test_a_statement_that_runs_on_is_cut(scripted: Any, prompts: PromptLibrary, make_window: Any) -> None:
+async def test_an_overlong_statement_is_cut(scripted: Any, prompts: PromptLibrary, make_window: Any) -> None:
     [found] = await read(scripted(answer(finding(1, statement="word " * 50))), prompts, make_window(), [])
     assert found.statement == "word " * 20 + "..."
 
 
-def test_the_shipped_prompt_asks_for_the_length_that_is_set() -> None:
+def test_the_shipped_prompt_asks_for_the_length_in_the_settings() -> None:
     assert "at most 37 words" in PromptLibrary()["reader_system"].render(words=37)
 
 
-async def test_a_sentence_that_two_windows_share_is_shown_once(
+async def test_a_sentence_shared_by_two_windows_is_shown_once(
     scripted: Any, prompts: PromptLibrary, make_window: Any
 ) -> None:
     caller = scripted(answer(finding(1)))
@@ -250,7 +250,7 @@ async def test_unreadable_passages_are_distinguished_from_irrelevant_ones(
         ("As good on 99.", (1,), ["Degree alone predicts most edges of a network."]),
     ],
 )
-async def test_a_number_of_the_statement_brings_the_sentence_that_holds_it(
+async def test_a_number_in_the_statement_adds_the_sentence_that_contains_it(
     scripted: Any, prompts: PromptLibrary, make_window: Any, statement: str, named: tuple[int, ...], quotes: list[str]
 ) -> None:
     """Otherwise a true number would be found in no source, and taken out of the text."""

@@ -20,7 +20,7 @@ def answer(**papers: list[int]) -> dict[str, Any]:
     return {"screened": [{"need": need, "papers": numbers} for need, numbers in papers.items()]}
 
 
-async def test_papers_are_named_by_need_and_unknown_numbers_are_dropped(scripted: Any, prompts: PromptLibrary) -> None:
+async def test_papers_are_named_by_need_and_unknown_numbers_dropped(scripted: Any, prompts: PromptLibrary) -> None:
     caller = scripted(answer(N1=[3, 1, 3, 9, 0], N7=[1]))
     screened = await ChatScreener(caller, prompts, max_tokens=90).screen(PURPOSE, CARDS)
     assert screened.named == {"N1": ("key3", "key1"), "N2": ()}
@@ -37,7 +37,9 @@ async def test_many_cards_are_read_in_batches_and_merged_in_turns(
     assert screened.named == {"N1": ("key1", "key2"), "N2": ("key3",)}
 
 
-async def test_a_batch_without_a_valid_answer_names_none_and_says_so(scripted: Any, prompts: PromptLibrary) -> None:
+async def test_a_batch_without_a_valid_answer_selects_no_paper_and_says_so(
+    scripted: Any, prompts: PromptLibrary
+) -> None:
     notes: list[str] = []
     caller = scripted("no JSON", "none again")
     screened = await ChatScreener(caller, prompts, max_tokens=90, note=notes.append).screen(PURPOSE, CARDS)
@@ -45,7 +47,7 @@ async def test_a_batch_without_a_valid_answer_names_none_and_says_so(scripted: A
     assert len(notes) == 1 and "3 of 3 cards" in notes[0]
 
 
-async def test_papers_that_come_near_are_left_out_with_why(scripted: Any, prompts: PromptLibrary) -> None:
+async def test_near_misses_are_left_out_with_the_reason(scripted: Any, prompts: PromptLibrary) -> None:
     near = [
         {"paper": 2, "why": "hand looms [E1]\nonly"},
         {"paper": 3, "why": "named above"},

@@ -41,7 +41,7 @@ def heard(draft: str, length: int) -> Heard:
         "",
     ],
 )
-def test_pieces_joined_are_the_answer_alone(draft: str, length: int) -> None:
+def test_streamed_pieces_joined_equal_the_answer(draft: str, length: int) -> None:
     assert heard(draft, length).text == kept(draft)
 
 
@@ -64,12 +64,12 @@ PARTS = [
 
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join), st.integers(1, 9))
-def test_however_it_is_put_together(draft: str, length: int) -> None:
+def test_any_way_of_splitting_the_stream_gives_the_same_text(draft: str, length: int) -> None:
     draft = draft.strip()  # as `prose` leaves it
     assert heard(draft, length).text == kept(draft)
 
 
-def test_references_of_the_model_are_never_streamed() -> None:
+def test_the_models_own_references_are_never_streamed() -> None:
     listener = Heard()
     stream = CleanStream(listener, kept)
     for piece in ("Edges [E1]", ".", "\n\n", "## Ref", "erences", "\n", "- Smith", " 2020"):

@@ -45,7 +45,7 @@ def heard(answer: str, length: int) -> Heard:
 
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("length", [1, 2, 5, 11, 1000])
-def test_pieces_joined_are_the_prose_the_whole(answer: str, length: int) -> None:
+def test_streamed_pieces_joined_equal_the_prose(answer: str, length: int) -> None:
     assert heard(answer, length).text == prose(answer)
 
 
@@ -67,11 +67,11 @@ PARTS = [
 
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join), st.integers(1, 9))
-def test_however_it_is_put_together(answer: str, length: int) -> None:
+def test_any_way_of_splitting_the_stream_gives_the_same_text(answer: str, length: int) -> None:
     assert heard(answer, length).text == prose(answer)
 
 
-def test_prose_comes_as_soon_as_it_has_begun() -> None:
+def test_prose_is_streamed_as_soon_as_it_starts() -> None:
     listener = Heard()
     stream = CleanStream(listener, prose)
     for piece in ("The", " degree", " of", " a", " node", ". ", "It"):

@@ -30,7 +30,7 @@ async def test_a_summary_is_one_paragraph_from_title_abstract_and_text(
 
 
 @pytest.mark.parametrize("answer", [AIMessage(""), AIMessage("Degr", response_metadata={"finish_reason": "length"})])
-async def test_without_a_whole_summary_the_abstract_is_used_and_said(
+async def test_without_a_complete_summary_the_abstract_is_used_with_a_note(
     scripted: Any, prompts: PromptLibrary, paper: Paper, answer: AIMessage
 ) -> None:
     caller, notes = scripted(answer), list[str]()

@@ -43,7 +43,7 @@ async def test_the_writer_sees_markers_passages_and_names_but_no_keys(
 
 
 @pytest.mark.parametrize("kind", SECTION_KINDS)
-async def test_each_section_has_its_plan_and_what_it_is_written_from(scripted: Any, make_brief: Any, kind: str) -> None:
+async def test_each_section_has_its_plan_and_its_fields(scripted: Any, make_brief: Any, kind: str) -> None:
     prompts, caller = PromptLibrary(), scripted(TEXT)
     await writer(caller, prompts).write(make_brief(kind=kind))
     assert prompts[f"writer_plan_{kind}"].body in caller.text()
@@ -67,7 +67,7 @@ async def test_each_section_has_its_plan_and_what_it_is_written_from(scripted: A
         f"<think>They want {{json}}? No.</think>\n{TEXT}",
     ],
 )
-async def test_what_models_put_around_a_section_is_taken_off(
+async def test_text_that_models_put_around_a_section_is_removed(
     scripted: Any, prompts: PromptLibrary, make_brief: Any, answer: str
 ) -> None:
     assert (await writer(scripted(answer), prompts).write(make_brief())).text == TEXT
@@ -97,7 +97,7 @@ async def test_an_answer_at_its_limit_is_marked_truncated(
     assert await writer(caller, prompts).write(make_brief()) == Draft("Degree expl", truncated=True)
 
 
-async def test_an_empty_answer_is_asked_for_once_more(scripted: Any, prompts: PromptLibrary, make_brief: Any) -> None:
+async def test_an_empty_answer_is_requested_once_more(scripted: Any, prompts: PromptLibrary, make_brief: Any) -> None:
     caller = scripted("```\n```", TEXT)
     assert (await writer(caller, prompts).write(make_brief())).text == TEXT
     assert caller.rejected == ["call-1"]
@@ -114,7 +114,7 @@ async def test_two_empty_answers_give_an_empty_draft_that_says_so(
     assert caller.rejected == ["call-1", "call-2"]
 
 
-async def test_a_repair_shows_the_draft_and_each_problem_on_a_line(
+async def test_a_repair_shows_the_draft_and_one_problem_per_line(
     scripted: Any, prompts: PromptLibrary, make_brief: Any
 ) -> None:
     caller = scripted(TEXT, "Degree explains a part [E1].")
@@ -163,7 +163,9 @@ async def test_many_long_sources_fit_and_the_weakest_are_left_out_with_a_note(
     assert "\n[E1] " not in caller.text()
 
 
-async def test_without_sources_nothing_is_there_to_cite(scripted: Any, prompts: PromptLibrary, make_brief: Any) -> None:
+async def test_without_sources_the_prompt_offers_nothing_to_cite(
+    scripted: Any, prompts: PromptLibrary, make_brief: Any
+) -> None:
     caller = scripted("Degree matters.")
     assert await writer(caller, prompts).write(make_brief(sources=())) == Draft("Degree matters.")
     assert "(no sources)" in caller.text()

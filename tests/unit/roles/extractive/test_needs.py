@@ -25,7 +25,7 @@ OWN = [
 
 
 @pytest.mark.parametrize(("field", "kept"), OWN)
-def test_numbers_verdicts_and_here_do_not_reach_a_search(field: str, kept: str) -> None:
+def test_the_users_own_numbers_and_verdicts_do_not_reach_a_search(field: str, kept: str) -> None:
     text = strip_own_results(field)
     assert kept in text
     assert not re.search(
@@ -37,7 +37,7 @@ def test_numbers_verdicts_and_here_do_not_reach_a_search(field: str, kept: str) 
     "field",
     ["BERT-base with k-means++ and F1 scores", "GPT-4 and ResNet50 on CIFAR-10", "node2vec embeddings of graphs"],
 )
-def test_names_that_hold_numbers_stay(field: str) -> None:
+def test_names_that_contain_numbers_stay(field: str) -> None:
     assert strip_own_results(field) == field
 
 
@@ -54,7 +54,7 @@ EXPERIMENT = Experiment.model_validate(
 )
 
 
-def test_every_statement_of_a_section_is_searched_for_and_one_without_a_subject_with_the_title() -> None:
+def test_every_statement_is_searched_and_one_without_a_subject_gets_the_title() -> None:
     needs = statement_needs("introduction", EXPERIMENT)
     assert [need.text for need in needs] == [
         "Sparse models are fitted by many optimizers. Few studies report which one was used.",
@@ -72,13 +72,13 @@ def test_a_statement_on_methods_asks_for_methods() -> None:
     assert all(need.asks == "finding" for need in statement_needs("introduction", EXPERIMENT))
 
 
-def test_a_need_is_named_by_its_text_where_its_searches_are_parts_of_it() -> None:
+def test_a_need_is_named_by_its_text_if_its_searches_are_parts_of_it() -> None:
     text = "Error fell from 0.12 to 0.05. It rose again on new wearers."
     assert Need("N1", text, ("Error fell from to", "It rose again on new wearers.")).search == text
     assert Need("N1", "Is it better?", ("drop in error", "gain")).search == "drop in error; gain"
 
 
-def test_a_question_is_searched_for_by_its_clauses() -> None:
+def test_a_question_is_searched_clause_by_clause() -> None:
     asked = (
         "How fast do they replicate in resting cells, where in the cell wall do they sit, and what limits their growth?"
     )

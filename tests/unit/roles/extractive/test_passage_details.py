@@ -16,5 +16,5 @@ from citeloom.roles.extractive.passage_details import set_page
         ("Looms scale [E1], page 8 says.", 9, "Looms scale [E1], page 8 says."),
     ],
 )
-def test_a_moved_page_is_the_new_one_or_none(before: str, page: int | None, after: str) -> None:
+def test_a_changed_page_is_updated_or_removed(before: str, page: int | None, after: str) -> None:
     assert set_page(before, "E1", page) == after

@@ -44,12 +44,12 @@ UNFIT = {
 
 
 @pytest.mark.parametrize("sentence", FIT)
-def test_a_finding_that_stands_alone_is_quotable(sentence: str) -> None:
+def test_a_self_contained_finding_is_quotable(sentence: str) -> None:
     assert is_quotable(sentence)
 
 
 @pytest.mark.parametrize("sentence", UNFIT.values(), ids=UNFIT.keys())
-def test_what_does_not_stand_alone_is_not(sentence: str) -> None:
+def test_a_sentence_that_depends_on_others_is_not_quotable(sentence: str) -> None:
     assert not is_quotable(sentence)
 
 
@@ -80,7 +80,7 @@ GENRES: list[tuple[Genre, str]] = [
 
 
 @pytest.mark.parametrize(("genre", "sentence"), GENRES)
-def test_aims_definitions_counts_and_procedures_are_told_from_the_rest(genre: Genre, sentence: str) -> None:
+def test_aims_definitions_counts_and_procedures_are_told_from_findings(genre: Genre, sentence: str) -> None:
     assert genre_of(sentence) == genre
 
 
@@ -92,7 +92,7 @@ def test_aims_definitions_counts_and_procedures_are_told_from_the_rest(genre: Ge
         ("procedure", "The data set is split into 75% for training and 25% for evaluation"),
     ],
 )
-def test_wishes_and_settings_are_no_outcomes(genre: Genre, sentence: str) -> None:
+def test_wishes_and_settings_are_not_findings(genre: Genre, sentence: str) -> None:
     assert genre_of(sentence) == genre
 
 

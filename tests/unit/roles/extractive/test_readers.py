@@ -48,12 +48,12 @@ def read(scores: Given, *texts: str) -> list[str]:
     return [finding.statement for finding in found]
 
 
-def test_a_passage_that_holds_the_answer_comes_before_one_that_is_only_nearer_as_a_whole() -> None:
+def test_a_passage_with_the_answer_ranks_before_one_nearer_as_a_whole() -> None:
     scores = Given({"passage Smaller": 2.0, "passage Findings": 3.0, "Smaller": 9.0, "Findings": -4.0})
     assert read(scores, f"{BESIDE}.", f"{ANSWER}.") == [ANSWER, BESIDE]
 
 
-def test_sentences_of_passages_that_are_never_shown_are_not_scored() -> None:
+def test_sentences_of_passages_never_shown_are_not_scored() -> None:
     scores = Given({"passage Soil": -11.0, "passage Smaller": 2.0, "Smaller": 9.0})
     assert read(scores, f"{ELSEWHERE}.", f"{ANSWER}.") == [ANSWER, ELSEWHERE]
     assert scores.scored == [ANSWER]
@@ -68,7 +68,7 @@ PLAIN = "Nodes and edges of a network can both have types and properties"
 class AllNear(PassageScores):
     """Every text is as near as any other."""
 
-    async def crossed(self, query: str, texts: Sequence[str]) -> Any:
+    async def cross_encode(self, query: str, texts: Sequence[str]) -> Any:
         return np.zeros(len(texts))
 
     async def cosines(self, queries: Sequence[str], texts: Sequence[str]) -> Any:
@@ -84,14 +84,12 @@ class AllNear(PassageScores):
         ("How much of the edges was recalled?", SHARE, PAPERS),
     ],
 )
-def test_a_question_for_a_number_prefers_sentences_with_numbers_of_what_is_asked_for(
-    question: str, first: str, second: str
-) -> None:
+def test_a_question_for_a_number_prefers_sentences_that_give_it(question: str, first: str, second: str) -> None:
     odds = asyncio.run(AllNear(WordEmbedding(), Reranker()).sentences(question, [PLAIN, second, first]))
     assert odds[0] <= odds[1] < odds[2]
 
 
-def test_a_sentence_on_the_experiment_is_nearer_than_one_that_shares_words_with_two_meanings() -> None:
+def test_a_sentence_about_the_experiment_ranks_above_one_that_shares_ambiguous_words() -> None:
     need = Need("N1", "A penalty on coefficients selects few genes.", ("A penalty on coefficients selects few genes.",))
     on_it = "The penalty sets coefficients of most genes to zero"
     other = "The referee gave a penalty in the last minute of the match"
@@ -103,7 +101,7 @@ def test_a_sentence_on_the_experiment_is_nearer_than_one_that_shares_words_with_
     assert announced < far
 
 
-def test_a_paper_with_more_sentences_near_to_the_statements_is_nearer_to_the_subject() -> None:
+def test_a_paper_with_more_sentences_near_the_statements_is_nearer_to_the_subject() -> None:
     papers = [Paper(key, "A title", (), 2020) for key in ("a", "b", "b")]
     of_needs = [np.array([2.0, 1.0, 1.5]), np.array([-9.0, -3.0, 0.0])]
     scores = AllNear(WordEmbedding(), Reranker())

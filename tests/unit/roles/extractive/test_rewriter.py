@@ -44,7 +44,7 @@ def right(case: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["asked"] for case in CASES])
-def test_a_labelled_follow_up(case: dict[str, Any]) -> None:
+def test_a_labelled_follow_up_is_completed(case: dict[str, Any]) -> None:
     assert right(case) is (case["asked"] not in KNOWN_TO_FAIL), rewritten(case)
 
 
@@ -63,7 +63,7 @@ def test_a_labelled_follow_up(case: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_how_it_reads(asked: str, stands: str) -> None:
+def test_a_completed_question_reads_naturally(asked: str, stands: str) -> None:
     assert complete_question(asked, "How is the prior of an edge estimated?") == stands
 
 
@@ -79,11 +79,11 @@ def test_how_it_reads(asked: str, stands: str) -> None:
         ("cite newer papers", ""),
     ],
 )
-def test_what_feedback_asks_for_beside_another_form(feedback: str, subject: str) -> None:
+def test_feedback_on_the_form_is_separated_from_its_subject(feedback: str, subject: str) -> None:
     assert subject_words(feedback) == subject
 
 
-def test_pronouns_stay_with_the_subject_and_questions_do_not_grow() -> None:
+def test_pronouns_keep_their_subject_and_questions_do_not_grow() -> None:
     earlier: list[Turn] = []
     read = []
     for asked in (
@@ -110,7 +110,7 @@ def test_pronouns_stay_with_the_subject_and_questions_do_not_grow() -> None:
 @pytest.mark.parametrize(
     "said", ["Thank you!", "Thanks, that was very helpful.", "Ok", "Hello", "Great, thanks a lot!", "Got it", "no"]
 )
-def test_a_remark_asks_for_nothing_and_later_questions_pass_over_it(said: str) -> None:
+def test_a_remark_asks_nothing_and_later_questions_ignore_it(said: str) -> None:
     asked = Turn(question="How are priors of edges estimated?", answer="")
     assert is_remark(said) and condense_question(said, [asked]) == said
     assert condense_question("And in 2020?", [asked, Turn(question=said, answer="")]) == condense_question(
@@ -121,7 +121,7 @@ def test_a_remark_asks_for_nothing_and_later_questions_pass_over_it(said: str) -
 @pytest.mark.parametrize(
     "said", ["Ok, why?", "And in 2020?", "Is it good?", "Great, and mice", "Explain", "Hi, which genes"]
 )
-def test_what_asks_for_something_is_no_remark(said: str) -> None:
+def test_a_request_is_not_a_remark(said: str) -> None:
     assert not is_remark(said)
 
 

@@ -124,7 +124,7 @@ def test_a_passage_does_not_say_which_sentence_of_the_paragraph_it_is_near_to() 
     assert f"“{FITTING}” [E1], in “Results”\n" in f"{draft.text}\n"
 
 
-def test_statements_and_open_questions_without_a_near_passage_are_named_once_at_the_end() -> None:
+def test_statements_without_a_near_passage_are_reported_once_at_the_end() -> None:
     (question,) = EXPERIMENT.paper_concept.open_questions
     far = source(1, OFF_TOPIC, key="varga2021")
     almost = replace(far, evidence=replace(far.evidence, llm_score=0.37))
@@ -135,7 +135,7 @@ def test_statements_and_open_questions_without_a_near_passage_are_named_once_at_
     assert "[E" not in draft.text
 
 
-def test_at_most_three_passages_of_two_per_paper_are_listed_for_a_statement() -> None:
+def test_a_statement_lists_at_most_three_passages_and_two_per_paper() -> None:
     given = tuple(
         source(number, f"{FITTING} {number}", key="varga2021" if number < 4 else "lind2022") for number in range(1, 7)
     )
@@ -144,7 +144,7 @@ def test_at_most_three_passages_of_two_per_paper_are_listed_for_a_statement() ->
     assert len(listed) == 3 and sum(int(number) < 4 for number in listed) <= 2
 
 
-def test_a_passage_stands_once_under_the_statement_that_it_is_nearest_to() -> None:
+def test_a_passage_appears_once_under_its_nearest_statement() -> None:
     given = source(1, FITTING, key="varga2021")
     placed = place_passages([NearPassage("N1", given, 1.0), NearPassage("N2", given, 3.0)], "")
     assert [(need, item.elsewhere) for need, items in placed.items() for item in items] == [("N2", False), ("N1", True)]
@@ -153,7 +153,7 @@ def test_a_passage_stands_once_under_the_statement_that_it_is_nearest_to() -> No
     assert list(placed) == ["N1"]
 
 
-def test_what_an_earlier_section_of_the_paper_lists_is_not_repeated() -> None:
+def test_passages_listed_in_an_earlier_section_are_not_repeated() -> None:
     before, fresh = source(1, FITTING, key="varga2021"), source(2, OFF_TOPIC, key="lind2022")
     near = [NearPassage("N1", before, 3.5), NearPassage("N1", fresh, 2.5)]
     assert [item.source for item in place_passages(near, "")["N1"]] == [before, fresh]
@@ -163,7 +163,7 @@ def test_what_an_earlier_section_of_the_paper_lists_is_not_repeated() -> None:
     assert [(item.source, item.elsewhere) for item in placed["N1"]] == [(before, True)]
 
 
-def test_a_later_section_refers_to_what_is_listed_in_an_earlier_one() -> None:
+def test_a_later_section_refers_to_passages_listed_earlier() -> None:
     given = source(1, FITTING, key="varga2021")
     first = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
     earlier = (EarlierSection("discussion", first.text),)
@@ -172,14 +172,14 @@ def test_a_later_section_refers_to_what_is_listed_in_an_earlier_one() -> None:
     assert FITTING not in second.text and "Nothing near" not in second.text
 
 
-def test_a_list_that_belongs_to_no_statement_says_so_when_all_of_it_stands_elsewhere() -> None:
+def test_a_general_list_whose_passages_are_all_elsewhere_says_so() -> None:
     given = source(1, FITTING, key="varga2021")
     earlier = (EarlierSection("methods", f"- “{FITTING}” [E1]"),)
     draft = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,), earlier=earlier, aside=[FITTING])
     assert f"{SUBJECT_ELSEWHERE} [E1]" in blocks(draft) and ELSEWHERE not in draft.text
 
 
-def test_a_statement_whose_passages_stand_under_another_refers_to_them() -> None:
+def test_a_statement_refers_to_its_passages_listed_under_another() -> None:
     given = source(1, FITTING, key="varga2021")
     needs = (
         near(EXPERIMENT.reasoning, given),
@@ -189,7 +189,7 @@ def test_a_statement_whose_passages_stand_under_another_refers_to_them() -> None
     assert f"{ELSEWHERE} [E1]" in blocks(alone) and alone.text.count(FITTING) == 1 and "Nothing near" not in alone.text
 
 
-def test_a_paper_that_a_statement_names_has_its_passage_listed() -> None:
+def test_a_paper_named_in_a_statement_has_its_passage_listed() -> None:
     given = source(1, OFF_TOPIC, key="varga2021")
     faint = replace(given, evidence=replace(given.evidence, llm_score=0.0))
     for reasoning, listed in (
@@ -201,7 +201,7 @@ def test_a_paper_that_a_statement_names_has_its_passage_listed() -> None:
         assert ("[E1]" in draft.text) == listed, reasoning
 
 
-def test_a_section_with_few_papers_lists_those_nearest_to_the_subject_that_are_near_enough() -> None:
+def test_a_section_with_few_papers_adds_the_nearest_to_the_subject() -> None:
     keys = ["varga2021", "lind2022", "okafor2022", "tanaka2023", "moreau2025"]
     given = [source(number, f"{FITTING} {number}", key=key) for number, key in enumerate(keys, 1)]
     near = [NearPassage("N1", given[0], 2.0), NearPassage("N1", given[4], -1.0)]
@@ -211,7 +211,7 @@ def test_a_section_with_few_papers_lists_those_nearest_to_the_subject_that_are_n
     assert list(place_passages([replace(item, odds=item.odds - 3) for item in near], "")) == []
 
 
-def test_a_bare_count_stands_under_no_statement_but_one_on_methods() -> None:
+def test_a_bare_count_is_listed_only_under_a_statement_on_methods() -> None:
     given = source(1, "The network of small wearers contains 47,031 nodes of 11 types", key="varga2021")
     found = near(EXPERIMENT.reasoning, given)
     assert "[E1]" not in write("discussion", found, sources=(given,)).text
@@ -219,7 +219,7 @@ def test_a_bare_count_stands_under_no_statement_but_one_on_methods() -> None:
     assert "[E1]" in write("discussion", on_methods, sources=(given,)).text
 
 
-def test_passages_near_to_the_subject_stand_in_one_list_after_the_statements() -> None:
+def test_passages_near_to_the_subject_are_one_list_after_the_statements() -> None:
     given, other = source(1, FITTING, key="varga2021"), source(2, OFF_TOPIC, key="lind2022")
     placed = (replace(given, evidence=replace(given.evidence, llm_score=0.9)), other)
     draft = write("discussion", near(EXPERIMENT.reasoning, *placed), sources=placed, aside=(OFF_TOPIC,))
@@ -237,7 +237,7 @@ def test_verdict_and_hypothesis_are_two_statements(verdict: str, kind: SectionKi
     assert f"**Hypothesis.** {EXPERIMENT.hypothesis.description}" in found
 
 
-def test_paragraphs_stay_whole_and_where_this_points_to_what_was_meant() -> None:
+def test_paragraphs_stay_whole_and_this_refers_to_the_right_sentence() -> None:
     reasoning = "Error fell with temperature. This was not so on new wearers."
     summary = "Scaling helps small networks. This is cheap."
     draft = write("discussion", reasoning=reasoning, summary=summary)
@@ -245,7 +245,7 @@ def test_paragraphs_stay_whole_and_where_this_points_to_what_was_meant() -> None
     assert f"**Conclusion.** {summary}" in blocks(write("abstract", reasoning=reasoning, summary=summary))
 
 
-def test_results_hold_every_metric_in_tables_beside_the_text() -> None:
+def test_results_show_every_metric_in_tables_beside_the_text() -> None:
     metrics = {
         "auroc": {"gnn": "0.903 ± 0.005", "mlp": "0.871 ± 0.004"},
         "kappa": {"a": 0.5},
@@ -273,7 +273,7 @@ def test_results_hold_every_metric_in_tables_beside_the_text() -> None:
     assert draft.notes[0].startswith("The results section uses the field results, 12 metrics of your experiment")
 
 
-def test_output_is_shown_shortened_without_results_and_named_as_left_out_beside_them() -> None:
+def test_output_is_shortened_if_there_are_no_results_and_otherwise_left_out() -> None:
     lines = "\n".join(f"epoch {number}" for number in range(40))
     run = EXPERIMENT.execution_result.model_copy(update={"stdout": lines})
     alone = write("results", results="", execution_result=run)
@@ -288,7 +288,7 @@ def test_the_users_own_citations_and_apparent_markers_are_kept_word_for_word() -
     assert "[E2]" not in draft.text  # escaped until it is rendered
 
 
-def test_our_words_beside_a_passage_are_blanks_for_the_numbers_and_the_rest_stays() -> None:
+def test_generated_words_beside_a_passage_are_ignored_when_tracing_numbers() -> None:
     given = source(1, f"{FITTING} by 12 percent", key="varga2021")
     draft = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
     plain = blank_details(draft.text)
@@ -302,14 +302,14 @@ def answer(*needs: NeedCoverage, sources: tuple[Source, ...] = ()) -> str:
     return asyncio.run(ExtractiveWriter(AsRead(sources)).write(brief)).text
 
 
-def test_a_question_gets_its_passages_by_need_and_no_log_of_searches() -> None:
+def test_a_question_lists_passages_by_need_without_a_log_of_searches() -> None:
     given = source(1, FITTING, key="varga2021")
     text = answer(near("whole"), near("Does scaling lower the error", given), near("at what cost"), sources=(given,))
     assert "*Nearest to “Does scaling lower the error”, unjudged:*" in text and "[E1]" in text
     assert "*Nothing near in your library to “at what cost”.*" in text and "Searched" not in text
 
 
-def test_a_question_without_parts_gets_three_passages_of_the_paper_that_is_about_it() -> None:
+def test_a_question_without_parts_gets_three_passages_of_the_fitting_paper() -> None:
     given = tuple(source(number, f"{FITTING} {number}", key="varga2021") for number in range(1, 6))
     whole = answer(near("whole", *given), sources=given)
     assert len(re.findall(r"\[E\d\]", whole)) == 3
@@ -317,7 +317,7 @@ def test_a_question_without_parts_gets_three_passages_of_the_paper_that_is_about
     assert len(re.findall(r"\[E\d\]", parts)) == 2
 
 
-def test_a_question_that_nothing_is_near_to_has_no_text() -> None:
+def test_a_question_near_to_nothing_has_no_text() -> None:
     assert answer(near("whole")) == "" and answer() == ""
 
 

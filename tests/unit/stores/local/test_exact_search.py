@@ -71,7 +71,7 @@ def same(found: Scored, wanted: Scored) -> bool:
 @pytest.mark.parametrize("strangers", [0, 3, 900])
 @pytest.mark.parametrize("k", [1, 5, 60, 199, 200])
 @pytest.mark.parametrize("lost", [0, 1, 30, 199, 200])
-def test_what_no_edge_leads_to_is_found_all_the_same(lost: int, k: int, strangers: int) -> None:
+def test_vectors_unreachable_in_the_graph_are_still_found(lost: int, k: int, strangers: int) -> None:
     gone = sort_scores(cosines(VECTORS, QUERY).items())[:lost]  # the nearest of all
     reach = LossyGraph({name for name, _ in gone}, strangers).reach()
     found = reach.search(QUERY, k, WHOLE, k, "state", WHOLE)
@@ -87,7 +87,7 @@ def test_within_a_scope_the_nearest_are_found_whichever_are_lost(k: int) -> None
         assert same(found, sort_scores(cosines(vectors(scope.ids()), QUERY).items())[:k])
 
 
-def test_the_graph_is_looked_through_once_for_each_state_of_the_library(whole_limit: int) -> None:
+def test_the_graph_is_examined_once_per_state_of_the_library(whole_limit: int) -> None:
     graph = LossyGraph({"p:00007"})
     reach = graph.reach()
     for state in ("one", "one", "two", "two"):
@@ -96,7 +96,7 @@ def test_the_graph_is_looked_through_once_for_each_state_of_the_library(whole_li
 
 
 @pytest.mark.parametrize("k", [1, 5, 60])
-def test_a_graph_that_has_lost_much_is_not_asked_for_a_few(k: int) -> None:
+def test_a_graph_that_has_lost_much_is_not_used_for_a_few_results(k: int) -> None:
     """It leads to others only when all are asked for: a walk for a few ends before them."""
     nearest = [name for name, _ in sort_scores(cosines(VECTORS, QUERY).items())]
 
@@ -111,7 +111,7 @@ def test_a_graph_that_has_lost_much_is_not_asked_for_a_few(k: int) -> None:
 
 
 @pytest.mark.parametrize("wrong", [VECTORS.keys(), {"p:00007"}], ids=["all", "one"])
-def test_stored_vectors_of_another_length_than_the_query_are_named(wrong: Collection[str]) -> None:
+def test_stored_vectors_of_another_length_than_the_query_are_reported(wrong: Collection[str]) -> None:
     def stored(ids: Sequence[str]) -> dict[str, Vector]:
         return {name: VECTORS[name][:3] if name in wrong else VECTORS[name] for name in ids}
 

@@ -11,7 +11,7 @@ from citeloom.settings.addresses import VectorsUrl, parse_vectors, vectors_url
 from citeloom.settings.config import load_settings
 
 
-def test_a_server_is_named_with_user_password_and_database() -> None:
+def test_a_server_address_is_parsed_into_user_password_and_database() -> None:
     url = vectors_url("https://ada:s3cr%2Ft@db.example.org:19530/papers")
     assert (url.server, url.token, url.database) == ("https://db.example.org:19530", "ada:s3cr/t", "papers")
     assert url.file is None

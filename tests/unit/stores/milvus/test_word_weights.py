@@ -30,7 +30,7 @@ def score(query: dict[int, float], document: dict[int, float]) -> float:
     return sum(weight * document.get(place, 0.0) for place, weight in query.items())
 
 
-def test_the_product_of_the_vectors_is_bm25() -> None:
+def test_the_inner_product_of_the_vectors_is_bm25() -> None:
     sums = sum_fields([{TEXT: Counter(terms), SECTION: Counter(["title"])} for terms in DOCUMENTS.values()])
     assert sums == {TEXT: FieldSum(3, 9), SECTION: FieldSum(3, 3)}
     query = query_vector({("red", TEXT): 2, ("green", TEXT): 1}, sums)
@@ -44,7 +44,7 @@ def test_the_product_of_the_vectors_is_bm25() -> None:
         assert score(query, vector) == pytest.approx(expected)
 
 
-def test_a_word_of_a_title_counts_half_and_a_chunk_without_words_matches_nothing() -> None:
+def test_a_word_in_a_title_counts_half_and_a_chunk_without_words_matches_nothing() -> None:
     sums = {TEXT: FieldSum(9, 9), SECTION: FieldSum(9, 9)}
     in_text, in_title = (query_vector({("loom", field): 2}, sums) for field in (TEXT, SECTION))
     assert sum(in_title.values()) == sum(in_text.values()) / 2
@@ -53,13 +53,13 @@ def test_a_word_of_a_title_counts_half_and_a_chunk_without_words_matches_nothing
     assert len(empty) == 1 and score(in_text, empty) == 0
 
 
-def test_a_row_is_known_by_version_and_place() -> None:
+def test_a_row_id_encodes_version_and_position() -> None:
     assert divmod(row_id(17, 1234), 1 << 20) == (17, 1234)
     assert fingerprint("f" * 64) == -1
     assert fingerprint("0" * 15 + "1" + "f" * 48) == 1
 
 
-def test_ties_at_the_end_and_rows_of_other_versions_are_decided_by_asking_for_more() -> None:
+def test_ties_and_rows_of_other_versions_are_resolved_by_asking_for_more() -> None:
     rows = [Found(9, place, 0.9) for place in range(20)]  # of a change that is being written
     rows += [Found(1, 39 - place, 0.5) for place in range(40)] + [Found(1, 99, 0.1)]
     limits = []
