@@ -142,7 +142,7 @@ class Page:
 
 @contextmanager
 def browser(program: str) -> Iterator[Page]:
-    """A page in a browser of its own, which is terminated afterwards."""
+    """A page in a separate browser, which is terminated afterwards."""
     with tempfile.TemporaryDirectory(prefix="citeloom-browser-", ignore_cleanup_errors=True) as profile:
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"]
         process = subprocess.Popen(

@@ -13,7 +13,7 @@ Address = Path | str  # a folder, or the URL of a database
 
 
 def new_database(server: str, template: str = "template1") -> str:
-    """The URL of a new database on a server; `template` is one that nobody uses meanwhile."""
+    """The URL of a new database on a server; `template` must not be in use meanwhile."""
     import psycopg
 
     name = f"home_{secrets.token_hex(6)}"

@@ -135,7 +135,7 @@ class Editor:
 async def editing(
     folder: Path | None, *arguments: str | Path, settings: Mapping[str, str] | None = None, **options: Any
 ) -> AsyncIterator[Editor]:
-    """An editor with a folder open; at the end the server is shut down, and must end by itself without an error."""
+    """An editor with a folder open; at the end the server is shut down, and must end on its own without an error."""
     editor = Editor()
     client = editor.client
     command = [str(CLI), *map(str, arguments), "lsp"]

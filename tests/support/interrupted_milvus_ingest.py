@@ -2,7 +2,7 @@
 
     python interrupted_milvus_ingest.py HOME VECTORS PAPERS STEP
 
-STEP is the name of a function in `STEPS`, perhaps with what it is given; the process dies before it.
+STEP is the name of a function in `STEPS`, perhaps with its argument; the process dies before it.
 """
 
 from __future__ import annotations

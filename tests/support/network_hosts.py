@@ -27,7 +27,7 @@ class Host:
 
     @property
     def prefix(self) -> list[str]:
-        """What a command line begins with to run there."""
+        """The start of a command line that runs there."""
         return ["ip", "netns", "exec", self.name]
 
     def cut(self) -> None:
@@ -39,7 +39,7 @@ class Host:
         _ip("link", "set", self.link, "up")
 
     def has_unanswered(self) -> bool:
-        """Whether it sent something on a connection that was not acknowledged."""
+        """Whether it sent something on a connection without an acknowledgement."""
         shown = subprocess.run([*self.prefix, "ss", "-Htn", "state", "established"], capture_output=True, text=True)
         return any(int(line.split()[1]) > 0 for line in shown.stdout.splitlines())
 
@@ -54,7 +54,7 @@ class Network:
 
 @contextmanager
 def network(count: int) -> Iterator[Network]:
-    """So many hosts until the end of the block; skips where this user may not create them."""
+    """This many hosts until the end of the block; skips if this user may not create them."""
     for program in ("ip", "ss"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} (iproute2) is not on this machine")

@@ -1,6 +1,6 @@
 """A small OpenID Connect provider on a local socket: discovery, authorization with PKCE, tokens, userinfo and keys.
 
-Whoever is led to it is `person` at once. `wrong` are claims that its next ID tokens hold in place of the right ones.
+Whoever is led to it is `person` at once. `wrong` are claims that its next ID tokens contain instead of the right ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests that are sent at the same moment, and what is promised of their answers."""
+"""Requests sent at the same moment, and the guarantees for their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests, with an own schema for each library: POSTGRES_FOR_TESTS, or one from a package."""
+"""A PostgreSQL server for tests, with a separate schema for each library: POSTGRES_FOR_TESTS, or one from a package."""
 
 from __future__ import annotations
 

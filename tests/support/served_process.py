@@ -55,7 +55,7 @@ class ServedProcess:
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Stop it as the system does."""
+        """Stop it with the signal that the system sends."""
         self._end(signal.SIGTERM)
 
     def _end(self, how: signal.Signals) -> None:

@@ -53,7 +53,7 @@ class Machine:
 
     @property
     def caches(self) -> Path:
-        """What only this machine has."""
+        """The caches that only this machine has."""
         return self._folder / "caches"
 
     def start(self) -> Machine:
@@ -99,7 +99,7 @@ class Machine:
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Stop it as the system does."""
+        """Stop it with the signal that the system sends."""
         self._end(signal.SIGTERM)
 
     def freeze(self) -> None:
@@ -157,7 +157,7 @@ class Machine:
 def machines(
     folder: Path, home: str, settings: Mapping[str, str], count: int, hosts: Sequence[Host] = ()
 ) -> Iterator[list[Machine]]:
-    """So many machines that serve one library, until the end of the block, each on its host if there are any."""
+    """This many machines that serve one library, until the end of the block, each on its host if there are any."""
     places = hosts or [None] * count
     made = [Machine(folder / f"machine-{number}", home, settings, places[number]) for number in range(count)]
     try:

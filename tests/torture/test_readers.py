@@ -46,7 +46,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 class Audience:
-    """Readers of a library whose writer stands still, and what they missed: searches and misses by event."""
+    """Readers of a library whose writer pauses, and what they missed: searches and misses by event."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -145,7 +145,7 @@ def restless(tmp_path: Path) -> Iterator[Callable[[int], Home]]:
 
     yield start_writing
     for process in begun:
-        assert process.poll() is None  # it came to no harm
+        assert process.poll() is None  # it is undamaged
         process.kill()
         process.communicate()
 

@@ -1,6 +1,6 @@
 """`kill -9` at every write of a section's run and at random moments of a paper's: `make torture`.
 
-CITELOOM_TORTURE_BACKEND=postgres has the homes in databases of a PostgreSQL server, as `make engines` installs one.
+CITELOOM_TORTURE_BACKEND=postgres puts the homes into a PostgreSQL server, as `make engines` installs one.
 Whatever was on disk is never paid for again, only calls in flight are lost, and the files are the same, to the byte.
 """
 

@@ -1,4 +1,4 @@
-"""What errors say stands in one table, so that other tests ask for their class and the values that they name."""
+"""One table lists all error texts, so that other tests check only the class and the values named."""
 
 from __future__ import annotations
 

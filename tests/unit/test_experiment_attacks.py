@@ -1,4 +1,4 @@
-"""An `exp.json` that was made to break what reads it: one line that names file and field, nothing else."""
+"""A malicious `exp.json` gets one line that names file and field, nothing else."""
 
 from __future__ import annotations
 

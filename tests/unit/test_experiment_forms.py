@@ -1,4 +1,4 @@
-"""Forms in which people write `exp.json`: what is meant is taken, and all that is wrong is said at once."""
+"""Forms in which people write `exp.json`: the intended meaning is accepted, and all problems are reported at once."""
 
 from __future__ import annotations
 

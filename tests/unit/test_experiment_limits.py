@@ -1,4 +1,4 @@
-"""What is used of a very large experiment, and that each field that is shortened is named."""
+"""Which parts of a very large experiment are used, and that each shortened field is reported."""
 
 from __future__ import annotations
 

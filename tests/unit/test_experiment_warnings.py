@@ -1,4 +1,4 @@
-"""What is said of an `exp.json` that reads well and is probably not meant so: misspelt fields, runs that failed."""
+"""Warnings about a valid `exp.json` that is probably not intended: misspelt fields, failed runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command that is printed can be typed as it stands, however Citeloom was called."""
+"""Every printed command can be typed unchanged, however Citeloom was called."""
 
 from __future__ import annotations
 

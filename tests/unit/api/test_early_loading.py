@@ -1,4 +1,4 @@
-"""What a command loads beside its imports: only the models that it will use, and never an error."""
+"""Models are loaded beside the imports: only those that a command will use, and never with an error."""
 
 from __future__ import annotations
 

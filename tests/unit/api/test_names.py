@@ -1,4 +1,4 @@
-"""The package names what it offers."""
+"""The package exports exactly its public API."""
 
 from __future__ import annotations
 

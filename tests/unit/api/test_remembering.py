@@ -1,4 +1,4 @@
-"""Twenty edits as a person makes them in a section, and the lines for the memory that they suggest."""
+"""Twenty edits that a person makes in a section, and the memory lines that they suggest."""
 
 from __future__ import annotations
 

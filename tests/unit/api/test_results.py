@@ -1,4 +1,4 @@
-"""Records are described where they are declared."""
+"""The fields of records are described where they are declared."""
 
 from __future__ import annotations
 

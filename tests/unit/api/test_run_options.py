@@ -1,4 +1,4 @@
-"""Options that are declared once are those of every face."""
+"""Options declared once are used by every front end."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def shown(label: VerdictLabel = "supported", typed: Collection[str] = ()) -> Ren
 
 
 def record_of(rendered: Rendered) -> dict[str, Any]:
-    """What of a record a check of its text and its report need."""
+    """The parts of a record that verification and the report need."""
     places = [
         {"start": place.start, "end": place.end, "ids": list(place.ids), "covers": place.covers}
         for place in rendered.places

@@ -1,4 +1,4 @@
-"""HTML that a model or a source brings in is text in a `.md` file, as it is in every other format."""
+"""HTML from a model or a source is plain text in a `.md` file, as in every other format."""
 
 from __future__ import annotations
 

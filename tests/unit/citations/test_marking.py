@@ -1,4 +1,4 @@
-"""Marks stand inside their sentence, once for each rule; what is left out takes what it empties with it."""
+"""Marks are inside their sentence, once per rule; leaving out sentences also removes emptied headings and items."""
 
 from __future__ import annotations
 

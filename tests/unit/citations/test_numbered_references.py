@@ -1,4 +1,4 @@
-"""The list below an answer with numbers says of each paper what it is and where in it the cited words stand."""
+"""The numbered list below an answer describes each paper and says where the cited words are."""
 
 from __future__ import annotations
 

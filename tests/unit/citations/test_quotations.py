@@ -1,4 +1,4 @@
-"""What stands in quotation marks is the source's: no check changes it."""
+"""Text in quotation marks belongs to the source: no check changes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Citations that the user wrote: kept where they stand, linked where the library has them, imitated by nobody."""
+"""Citations that the user wrote are kept in place, linked if the library has them, never reused for other claims."""
 
 from __future__ import annotations
 

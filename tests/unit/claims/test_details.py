@@ -39,7 +39,7 @@ def near(source: str, claim: str) -> NearSentence | None:
 
 @pytest.mark.parametrize("case", cases("difference"), ids=lambda case: str(case["id"]))
 def test_details_that_differ_from_the_matching_sentence_are_found(case: dict[str, Any]) -> None:
-    """Whatever else stands in the paper: a number that it has for another thing is no excuse."""
+    """A number that the paper has for something else is no excuse."""
     source, said = whole_source(Paper("a", "Looms"), case["source"], "E1"), near(case["source"], case["claim"])
     found = [*number_faults(f"{case['claim'][:-1]} [E1].", [source], [source], None, said)]
     found += wording_faults(case["claim"], said, "a") if said else ()
@@ -117,7 +117,7 @@ def test_a_value_that_the_source_only_bounds_is_not_one_of_its_values(claim: str
 
 @pytest.mark.parametrize(("said", "differs"), [("23%", False), ("23.4%", False), ("24%", True), ("23.3%", True)])
 def test_a_value_may_be_rounded_but_not_truncated(said: str, differs: bool) -> None:
-    """23% is 23.4% rounded; of 23.6% it is the beginning."""
+    """23% is 23.4% rounded, but 23.6% truncated."""
     text = "Attention rose by 23.4% in the morning group of the trial."
     claim = f"Attention rose by {said} in the morning group of the trial."
     whole = whole_source(Paper("a", "Attention"), text, "E1")

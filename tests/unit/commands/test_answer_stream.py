@@ -1,4 +1,4 @@
-"""How a draft stands on a terminal while it is written."""
+"""How a draft looks on a terminal while it is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and texts from outside on a terminal: what it would obey is seen instead; JSON keeps what was."""
+"""Outside names and texts on a terminal: control characters are shown escaped; JSON keeps the text."""
 
 from __future__ import annotations
 

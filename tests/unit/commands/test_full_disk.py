@@ -10,7 +10,7 @@ from citeloom.errors import InputError
 
 
 class StoreError(Exception):
-    """As the libraries under us raise them."""
+    """An error as libraries raise it."""
 
 
 def test_a_full_disk_is_recognised_behind_later_errors() -> None:

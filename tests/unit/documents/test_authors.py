@@ -1,4 +1,4 @@
-"""What a sentence calls a paper by."""
+"""How a sentence names a paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of a BibTeX file's syntax are named with line, field and remedy, and no field is lost in silence."""
+"""Faults of a BibTeX file's syntax are reported with line, field and remedy, and no field is lost silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Values of BibTeX fields as plain text: what is done without the LaTeX decoder is what the decoder would say."""
+r"""Values of BibTeX fields as plain text: the fast path gives what the LaTeX decoder would give."""
 
 from __future__ import annotations
 

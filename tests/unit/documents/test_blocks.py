@@ -1,4 +1,4 @@
-"""The structure of what a user wrote: lists, tables and headings keep their lines, paragraphs flow."""
+"""The structure of a user's text: lists, tables and headings keep their lines, paragraphs are joined."""
 
 from __future__ import annotations
 

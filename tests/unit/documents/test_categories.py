@@ -15,7 +15,7 @@ import pytest
 from citeloom.documents.categories import SectionClass, classify_section, is_reviewer_letter
 from citeloom.documents.types import Category
 
-# Labelled by what stands under them; their words alone do not tell.
+# Labelled by the text under them; their words alone do not tell.
 BEYOND_WORDS = {"Multiscale Graphical Lasso", "Spatial co-occurrence", "Project Overview"}
 BODY = {Category.INTRODUCTION, Category.METHOD, Category.EVALUATION}
 

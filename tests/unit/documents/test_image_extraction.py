@@ -1,4 +1,4 @@
-"""What is stored of an image: its pixels, within limits."""
+"""Only the pixels of an image are stored, within limits."""
 
 from __future__ import annotations
 

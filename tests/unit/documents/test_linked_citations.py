@@ -1,4 +1,4 @@
-"""Citations that link to references are read as `[@key]`; what a person wrote in brackets stays as it is."""
+"""Citations that link to references are read as `[@key]`; brackets written by a person stay as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of a user or a paper that read like a marker: text, at every position where they stood."""
+"""Words of a user or a paper that look like a marker stay text at every position."""
 
 from __future__ import annotations
 

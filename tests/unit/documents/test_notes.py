@@ -1,4 +1,4 @@
-"""A note and its passages: nothing of it is lost, and each is short enough to be embedded."""
+"""A note and its passages: no text is lost, and each passage is short enough to be embedded."""
 
 from __future__ import annotations
 

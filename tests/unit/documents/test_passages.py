@@ -1,4 +1,4 @@
-"""What a reader is shown of a passage: units with exact places, clean of markup, on any input and in linear time."""
+"""A reader sees a passage as units with exact positions, without markup, for any input and in linear time."""
 
 from __future__ import annotations
 

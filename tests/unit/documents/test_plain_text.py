@@ -1,4 +1,4 @@
-"""A reader sees an ellipsis wherever words of a passage are left out of a quotation, and none where nothing is."""
+"""A quotation shows an ellipsis exactly where words of the passage are left out."""
 
 from __future__ import annotations
 

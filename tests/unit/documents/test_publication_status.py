@@ -1,4 +1,4 @@
-"""What a reader is told of retractions, concerns and corrections."""
+"""What a reader learns about retractions, concerns and corrections."""
 
 from __future__ import annotations
 

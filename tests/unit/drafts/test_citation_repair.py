@@ -1,4 +1,4 @@
-"""Markers found without a model: those of a paragraph for its topic sentence, and that of a number's passage."""
+"""Markers found without a model: for the topic sentence of a paragraph, and for a number found in another passage."""
 
 from __future__ import annotations
 

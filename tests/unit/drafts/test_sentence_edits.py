@@ -1,4 +1,4 @@
-"""Repair by sentence: what is sent, what may be put in, and that what was good stays, to the character."""
+"""Repair by sentence: what is sent, which edits are accepted, and that good sentences stay unchanged."""
 
 from __future__ import annotations
 

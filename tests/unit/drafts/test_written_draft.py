@@ -1,4 +1,4 @@
-"""The words that decide a verdict: all of them are given, and those of a chunk that has changed are not."""
+"""The words that decide a verdict: all are listed, except those in a changed chunk."""
 
 from __future__ import annotations
 

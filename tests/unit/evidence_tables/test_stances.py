@@ -1,4 +1,4 @@
-"""Stances in the cells of a table, what is counted of them, and how they are scored."""
+"""Stances in the cells of a table, their counts, and their scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers of a column: what they come to, and how they are drawn."""
+"""The numbers of a column: their summary, and how they are drawn."""
 
 from __future__ import annotations
 

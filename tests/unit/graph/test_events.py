@@ -1,4 +1,4 @@
-"""The events are what their documentation shows, and the last one says whether the draft was changed."""
+"""Events match their documentation, and the last one says whether the draft was changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model plans to be known holds nothing of the user's own results when it is searched and read for."""
+"""Needs planned by a model contain none of the user's own results when they are searched for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures in the docs are those that the code gives."""
+"""The diagrams in the docs match the code."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from citeloom.models.concurrency import (
 
 
 def test_threads_asking_at_once_get_the_same_value() -> None:
-    """The maker waits until all eight threads have asked, which a maker for each of them would need."""
+    """The factory waits until all eight threads have asked, so only one factory can be running."""
     asked = threading.Barrier(8)
     made: list[object] = []
 

@@ -1,4 +1,4 @@
-"""How much a server holds, as it says so itself or in a refusal, and what that leaves for a prompt."""
+"""The context size that a server states or reveals by a refusal, and the room that it leaves for a prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts are counted by a tokenizer only where its data lies on the machine; nothing is downloaded for it."""
+"""Prompts are counted by a tokenizer only if its data is on the machine; nothing is downloaded."""
 
 from __future__ import annotations
 

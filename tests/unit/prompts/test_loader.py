@@ -1,4 +1,4 @@
-"""What the prompt loader refuses, and that values are put in once and never read as a template."""
+"""What the prompt loader refuses, and that values are inserted once and never read as a template."""
 
 from __future__ import annotations
 

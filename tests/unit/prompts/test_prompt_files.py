@@ -18,7 +18,7 @@ def test_each_prompt_renders_with_its_declared_variables(name: str) -> None:
 
 
 def test_every_file_beside_the_prompts_is_used() -> None:
-    """Each name stands in the code, whole or as a family with one member for each kind or depth."""
+    """Each name is in the code, complete or as a family with one member per kind or depth."""
     roles = SHIPPED_FOLDER.parent
     code = "\n".join(
         path.read_text(encoding="utf-8") for room in ("roles", "graph") for path in (roles / room).rglob("*.py")

@@ -1,4 +1,4 @@
-"""What a sentence of an answer claims, for the question who agrees."""
+"""The claim of a sentence in an answer, for *Who agrees?*."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pages and agents are told to do: nothing that only the command line can."""
+"""Help texts for pages and agents never suggest what only the command line can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words around a quote are shown without Markdown, and stay apart from the quote."""
+"""The words around a quote are shown without Markdown, and stay separate from the quote."""
 
 from __future__ import annotations
 

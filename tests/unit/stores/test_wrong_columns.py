@@ -1,4 +1,4 @@
-"""Values that a column may hold and no reader can use are wrong as well."""
+"""Values that a column can hold but no reader can use are wrong too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries that differ only in how they are typed are one; those that say something else are not."""
+"""Queries that differ only in typography are equal; those with another meaning are not."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_language_other_than_english_is_recognised_by_its_frequent_words(text:
 
 
 def test_several_threads_can_stem_words_at_once() -> None:
-    """A stemmer keeps the word that it works on: shared by threads, it mixed words up, or failed."""
+    """A stemmer stores the word that it works on: shared by threads, it mixed words up, or failed."""
     words = [f"relational{first}{second}ization" for first in ascii_lowercase for second in ascii_lowercase]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

@@ -1,4 +1,4 @@
-"""Which findings are kept: what measures most first, and what a paper states twice as one."""
+"""Which findings are kept: the most quantitative first, and a result stated twice as one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of scores: how searches are fused and re-ranked."""
+"""How searches are fused and re-ranked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sources are said not to say is judged by the searches: never by a passage, and only where needs were planned."""
+"""Claims that sources lack something are judged by the searches, never by a passage, and only if needs were planned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looked like a fault in answers that a careful reader wrote, and is none; beside it what still is one."""
+"""False alarms in answers by a careful reader, and similar real faults that must still be found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the author wants of every text: which lines are checked, and which words of a draft they concern."""
+"""The author's preferences: which lines can be checked, and which words of a draft violate them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sentence that a paper says twice is found however it is dressed."""
+"""A sentence repeated in a paper is found whatever its citations and markup."""
 
 from __future__ import annotations
 

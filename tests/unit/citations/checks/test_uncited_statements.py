@@ -1,4 +1,4 @@
-"""The statements of an answer: each rests on a source, or is marked so that a reader sees that it does not."""
+"""The statements of an answer: each has a source, or a mark that says that it has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lines are commands, which are questions, and what is said to the others."""
+"""Which lines are commands, which are questions, and how other lines are answered."""
 
 from __future__ import annotations
 

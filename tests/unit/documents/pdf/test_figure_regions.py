@@ -1,4 +1,4 @@
-"""The part of a page that a caption belongs to."""
+"""The part of a page to which a caption belongs."""
 
 from __future__ import annotations
 

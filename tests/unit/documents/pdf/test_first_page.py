@@ -1,4 +1,4 @@
-"""The abstract, authors and year of a PDF whose first page sets them in the type of its text."""
+"""The abstract, authors and year of a PDF whose first page sets them in the font of the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words of a scanned page are read from hOCR with their places, and what is no hOCR is refused."""
+"""The words of a scanned page are read from hOCR with their positions, and other output is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mended words, pieces of type as structure, and the page of a quote."""
+"""Repaired words, structure from font sizes, and the page of a quote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables without lines in a PDF: which rows are one, and which only look like it."""
+"""Tables without lines in a PDF: which rows form a table, and which only look like one."""
 
 from __future__ import annotations
 

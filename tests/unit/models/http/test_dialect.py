@@ -1,4 +1,4 @@
-"""What a server refuses is left out from then on, one thing at a time."""
+"""Options that a server refuses are left out from then on, one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What went wrong, from whatever exception a provider raises."""
+"""The kind of failure, from any exception that a provider raises."""
 
 from __future__ import annotations
 

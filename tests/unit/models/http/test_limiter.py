@@ -190,7 +190,7 @@ async def test_all_callers_retry_a_server_that_disappeared() -> None:
 
 
 async def test_time_in_the_queue_does_not_count_against_the_server() -> None:
-    """A call that waits for the budget must not be given up as one that is not answered in time."""
+    """A call that waits for the budget must not be treated as a call without an answer."""
     gate = asyncio.Event()
     order: list[str] = []
 

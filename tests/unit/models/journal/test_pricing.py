@@ -1,4 +1,4 @@
-"""What calls cost: by model, only with a price, held requests apart."""
+"""The cost of calls: per model, only with a price, reserved requests separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal key is the question and nothing else; an answer comes back as it was."""
+"""The journal key depends only on the question; an answer is restored unchanged."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ CHUNK_TEXT = (
 
 
 class ScriptedCaller:
-    """Answers with the next item of its script and remembers what it was asked; complains when dry."""
+    """Answers with the next item of its script and remembers what it was asked; fails when the script is used up."""
 
     def __init__(self, *script: str | dict[str, Any] | AIMessage) -> None:
         self._script = list(script)

@@ -1,4 +1,4 @@
-"""The chat answerer: what it is shown and in which order, and what of its answer is kept."""
+"""The chat answerer: what it sees and in which order, and which part of its answer is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader is shown what a model says of a figure, but no finding can quote it or take its numbers."""
+"""A reader sees a model's description of a figure, but no finding can quote it or use its numbers."""
 
 from __future__ import annotations
 

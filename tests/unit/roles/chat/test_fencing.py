@@ -1,4 +1,4 @@
-"""Text from papers stays inside its fence, untouched, whatever it says and whatever the prompts say.
+"""Text from papers stays unchanged inside its fence, whatever it or the prompts say.
 
 Each test runs with the shipped prompts and with a library in which every prompt was replaced by other words.
 """

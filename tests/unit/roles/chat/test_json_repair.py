@@ -1,4 +1,4 @@
-"""Broken JSON: what is made whole, and what would take too long."""
+"""Broken JSON: what is repaired, and what would take too long."""
 
 from __future__ import annotations
 

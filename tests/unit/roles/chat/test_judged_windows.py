@@ -1,4 +1,4 @@
-"""What reaches the judge: a finding's window, its heading, and the words of a sentence that stand elsewhere in it."""
+"""What reaches the judge: a finding's window, its heading, and words of the sentence found elsewhere in the window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chat planner: what it opens with, that turns only append, and that every call can be answered."""
+"""The chat planner: its first message, that turns only append, and that every call can be answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stays out of a writer's prompt when all findings are too much for it."""
+"""What is left out of a writer's prompt when the findings do not fit."""
 
 from __future__ import annotations
 

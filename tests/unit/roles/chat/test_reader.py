@@ -1,4 +1,4 @@
-"""The chat reader: words of findings are sliced from the chunks by number, and what is nearly right is repaired."""
+"""The chat reader: words of findings are sliced from the chunks by number, and nearly valid answers are repaired."""
 
 from __future__ import annotations
 
@@ -253,6 +253,6 @@ async def test_unreadable_passages_are_distinguished_from_irrelevant_ones(
 async def test_a_number_in_the_statement_adds_the_sentence_that_contains_it(
     scripted: Any, prompts: PromptLibrary, make_window: Any, statement: str, named: tuple[int, ...], quotes: list[str]
 ) -> None:
-    """Otherwise a true number would be found in no source, and taken out of the text."""
+    """Otherwise a true number would be found in no source and removed from the text."""
     [found] = await read(scripted(answer(finding(*named, statement=statement))), prompts, make_window(), [])
     assert words(found) == quotes

@@ -1,4 +1,4 @@
-"""What streams of an answer is what is kept of it."""
+"""The streamed part of an answer equals the part that is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prose in an answer that comes in pieces is the prose in the whole answer."""
+"""The prose of an answer streamed in pieces equals that of the complete answer."""
 
 from __future__ import annotations
 

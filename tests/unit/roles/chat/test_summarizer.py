@@ -1,4 +1,4 @@
-"""The chat summarizer, and how the roles are put together."""
+"""The chat summarizer, and how the roles are assembled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Needs made by rules: what is searched for and read for holds nothing of the user's own results."""
+"""Needs made by rules: searches contain none of the user's own results."""
 
 from __future__ import annotations
 

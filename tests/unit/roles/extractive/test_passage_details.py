@@ -1,4 +1,4 @@
-"""The place of a passage in a list is that of its evidence."""
+"""A listed passage shows the page of its evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sentence of a passage stands for it, and how passages are ordered, without a chat model."""
+"""Which sentence represents a passage, and how passages are ordered, without a chat model."""
 
 from __future__ import annotations
 

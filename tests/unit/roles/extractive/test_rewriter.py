@@ -1,4 +1,4 @@
-"""Follow-up questions stand alone: the labelled cases, and what is never touched."""
+"""Follow-up questions are completed: the labelled cases, and questions that must stay unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASES: list[dict[str, Any]] = [
     for name in ("follow_up_cases.json", "follow_up_held_out.json")
     for case in json.loads((LABELLED / name).read_text(encoding="utf-8"))
 ]
-# What the rules are known not to carry over.
+# Cases that the rules are known to miss.
 KNOWN_TO_FAIL = {"Do their words change as well?"}
 
 

@@ -1,4 +1,4 @@
-"""Without a chat model: the author's own paragraphs, the passages near to them, and nothing composed."""
+"""Without a chat model: the author's own paragraphs with the passages near to them, and no other prose."""
 
 import asyncio
 import re

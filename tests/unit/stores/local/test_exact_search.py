@@ -42,7 +42,7 @@ def whole_limit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 class LossyGraph:
-    """Finds what it leads to, and records of no ready paper besides; `asked` lists what it was asked for."""
+    """Finds only reachable records, and some of unready papers; `asked` lists the requested sizes."""
 
     def __init__(self, lost: Collection[str], strangers: int = 0) -> None:
         strange = {f"stranger:{number:05d}": QUERY for number in range(strangers)}
@@ -97,7 +97,7 @@ def test_the_graph_is_examined_once_per_state_of_the_library(whole_limit: int) -
 
 @pytest.mark.parametrize("k", [1, 5, 60])
 def test_a_graph_that_has_lost_much_is_not_used_for_a_few_results(k: int) -> None:
-    """It leads to others only when all are asked for: a walk for a few ends before them."""
+    """It reaches some records only when all are requested; a walk for a few ends before them."""
     nearest = [name for name, _ in sort_scores(cosines(VECTORS, QUERY).items())]
 
     class Astray(LossyGraph):
