@@ -31,6 +31,7 @@ from .prompt_format import (
     PLANNER_FIELD_TOKENS,
     RECALLED_TOKENS,
     SOURCES_TOKENS,
+    SURVEY_TOKENS,
     WRITER_FIELD_TOKENS,
     PresentedSources,
     estimate_tokens,
@@ -173,7 +174,9 @@ class ChatWriter(ChatRole):
         turns = present_turns(brief.turns, self.room.left(WHOLE, *known, share=_TURNS_SHARE))
         total = self.room.left(RECALLED_TOKENS, *known, turns, share=_RECALLED_SHARE)
         recalled = present_findings((), brief.recalled, total) if brief.recalled else PresentedSources("(none)")
-        total = self.room.left(FRESH_TOKENS, *known, turns, recalled.text, present_frame(brief.needs))
+        total = self.room.left(
+            SURVEY_TOKENS if brief.survey else FRESH_TOKENS, *known, turns, recalled.text, present_frame(brief.needs)
+        )
         sources = present_findings(brief.needs, brief.sources, total)
         unseen = (*sources.left_out, *(recalled.left_out if self.room.size is not None else ()))
         return task(turns, recalled.text, sources.text), note_left_out(unseen, self.room)
