@@ -30,7 +30,7 @@ class CiteloomError(RuntimeError):
 
     Args:
         message: one line that names the file, field, key or page and what was expected.
-        help: the remedy in one line, with `{citeloom}` for the program; by default that of the class.
+        help: the remedy in one line, with `{citeloom}` for the program; by default the remedy of the class.
     """
 
     exit_code: ClassVar[ExitCode] = UNEXPECTED

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import ConfigurationError, InputError
 from ..stores.accounts import LIFETIMES, RIGHTS, AccountError, Accounts, Person, Role, Scope, Secret, SecretKind
 from ..stores.home import Home
-from ..stores.run_register import EVERYBODY as EVERYBODY
+from ..stores.run_register import EVERYBODY as EVERYBODY, ConversationEntry
 from ..stores.tables import PERSON, acting
 from .messages import install_hint
 
@@ -125,8 +125,17 @@ def share(home: Home, thread_id: str, readers: Collection[str]) -> list[str]:
 def sharing_owner(home: Home, thread_id: str) -> str:
     """Return who shares a conversation with the current user; empty if it is their own, or not shared. Blocks."""
     person = acting.get()
-    owner = home.conversations().sharing_owner(thread_id, person) if person else ""
+    owner = home.conversations().sharing_owners(person, thread_id).get(thread_id, "") if person else ""
     return owner if owner and home.accounts().find(owner) else ""  # conversations of removed people stay hidden
+
+
+def shared_conversations(home: Home, words: str = "") -> list[tuple[ConversationEntry, str]]:
+    """Return the conversations with these words that others share with the current user, and their owners. Blocks."""
+    if not (person := acting.get()) or not (owners := home.conversations().sharing_owners(person)):
+        return []
+    known = {each.name for each in home.accounts().people()}
+    entries = home.conversations().all(words, person)
+    return [(entry, owners[entry.thread_id]) for entry in entries if owners.get(entry.thread_id) in known]
 
 
 @cache

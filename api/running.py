@@ -290,7 +290,7 @@ async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]])
 
     async def run() -> None:
         try:
-            recorder.done(await work(recorder))
+            recorder.emit_done(await work(recorder))
         finally:
             events.put_nowait(None)
 

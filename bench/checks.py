@@ -26,7 +26,7 @@ from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Source
 
 CASES = ROOT / "tests/unit/citations"
-FOREIGN_TABLES = ("foreign_cases.tsv", "foreign_held_out.tsv")
+FABRICATED_TABLES = ("foreign_cases.tsv", "foreign_held_out.tsv")
 _CITED = {"E3": NamedSource(("himmelstein", "lizee"), 2017), "E4": NamedSource(("lee", "gitter"), 2022)}
 _KEYS = ("himmelstein2017systematic", "lee2022ten", "Zotero_Key-7")
 
@@ -116,8 +116,8 @@ def score_instructions() -> Score:
     return Score(right, tuple(missed), tuple(false))
 
 
-def score_foreign(table: str) -> Score:
-    """Fabricated citations in one of `FOREIGN_TABLES`."""
+def score_fabricated(table: str) -> Score:
+    """Fabricated citations in one of `FABRICATED_TABLES`."""
     allowed: dict[str, str] = {}
     cases: list[tuple[str, list[str]]] = []
     for row in _rows(table):
@@ -146,7 +146,7 @@ def measure() -> None:
         "copied runs": score_copied(),
         "sentences in need of a citation": score_uncited(),
         "orders in sources": score_instructions(),
-        **{f"foreign citations, {name}": score_foreign(name) for name in FOREIGN_TABLES},
+        **{f"fabricated citations, {name}": score_fabricated(name) for name in FABRICATED_TABLES},
     }
     print("| check | labelled | precision | recall |\n|---|---|---|---|")
     for name, score in scores.items():

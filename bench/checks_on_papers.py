@@ -48,7 +48,7 @@ def measure() -> None:
 
 
 def _changed_digits(experiments: list[Experiment]) -> None:
-    """Change every digit in an experiment's own statements to every other: how many changes are noticed."""
+    """Replace each digit of an experiment's own statements by each other, and print how many changes are noticed."""
     said = false = 0
     changed: Counter[int] = Counter()
     noticed: Counter[int] = Counter()

@@ -1,7 +1,7 @@
 """How many facts that an answer should contain are found, read and shown to the writer; calls no model.
 
 `python -m bench coverage [--questions d01,d04] [--single-shot] [--needs FILE] [--named FILE] [--home FOLDER]
-[--json]`. The questions and their weighted facts are those of `../shared/standin/rubrics.json`, over the papers of
+[--json]`. The questions and their weighted facts are in `../shared/standin/rubrics.json`, over the papers of
 `../shared/corpus/papers`. A fact counts for a stage when the words near it in its paper are in the input of that stage:
 
 - searched: everything that any search of the indexes returned, an upper bound for what could be read;
@@ -176,7 +176,7 @@ def plain(text: str) -> str:
 
 
 def misplaced(questions: Iterable[Question], papers: Path) -> list[str]:
-    """A line for each place of a fact that is in none of its papers and so cannot be counted."""
+    """Name each place of a fact that none of its papers contains, and that therefore cannot be counted."""
     texts = {path.stem: plain(path.read_text(encoding="utf-8")) for path in papers.glob("*.md")}
     return [
         f"{question.id}: {near!r} is not in {' or '.join(keys)}"

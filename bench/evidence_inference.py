@@ -1,4 +1,4 @@
-"""Evidence Inference: do stances on claims and their words agree with those of physicians who read the trials?
+"""Evidence Inference: do stances on claims, and their words, agree with physicians who read the trials?
 
 The data is a clone of `jayded/evidence-inference` (MIT licence): articles as JATS, prompts (intervention, comparator,
 outcome), and for each the direction that readers found (increased, decreased, no significant difference) with its

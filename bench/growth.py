@@ -1,8 +1,8 @@
 """The growth of a library: writing, searching, memory and disk at several sizes.
 
-Texts are halves of real passages joined together; vectors are synthetic: a few hundred centres with noise. The
-library is filled directly through the stores, 50 chunks per paper, so the figures are those of storing and searching
-without embedding. Each library is filled in one process and searched in another, whose memory is then that of a reader.
+Texts are halves of real passages joined together; vectors are synthetic: a few hundred centres with noise. The library
+is filled directly through the stores, 50 chunks per paper, so the figures are for storing and searching without
+embedding. Each library is filled in one process and searched in another, whose memory is then a reader's.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Labels do not come from the code that is measured:
 
 Recall is the share of these sentences that `compare_text` names; the share of controls that it names is the price.
 `--calls` counts, with a fake server, the requests of a question and a section on the older half, of their comparison
-after the newer half was added, and of writing both anew; `--question`, `--experiment` and `--section` choose others.
+after the newer half was added, and of rewriting both; `--question`, `--experiment` and `--section` choose others.
 """
 
 from __future__ import annotations
@@ -212,9 +212,9 @@ def main() -> None:
     parser.add_argument("--year", type=int, default=0, help="year at which to split; default: the median")
     parser.add_argument("--nearest", type=int, nargs="+", default=[text_updating._HITS], help="passages to compare")
     parser.add_argument("--skip", type=int, default=0, help="sentences before the first, of every three")
-    parser.add_argument("--question", default=_QUESTION, help="of --calls")
-    parser.add_argument("--experiment", default="optimizer_choice_lasso", help="of --calls")
-    parser.add_argument("--section", default="discussion", help="of --calls")
+    parser.add_argument("--question", default=_QUESTION, help="with --calls: the question")
+    parser.add_argument("--experiment", default="optimizer_choice_lasso", help="with --calls: its name")
+    parser.add_argument("--section", default="discussion", help="with --calls: its kind")
     asyncio.run(recall(parser.parse_args()))
 
 

@@ -17,7 +17,7 @@ Timed = Callable[[], Awaitable[float]]
 class Row:
     """One comparison; `ours` and `reference` are medians in `unit`.
 
-    `target` is an upper limit for the ratio, or a lower one with `at_least`; None sets none.
+    `target`, if set, is an upper limit for the ratio, or with `at_least` a lower limit.
     """
 
     what: str

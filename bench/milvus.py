@@ -38,7 +38,7 @@ from citeloom.stores.postgres import postgres_catalog
 from citeloom.stores.store_protocols import TextScope, read_change
 
 CHUNKS = 50  # of a paper
-TERMS = 200  # of a chunk, nearly those of 400 tokens
+TERMS = 200  # of a chunk: about 400 tokens
 DIMENSIONS = 384
 TIMES = 15
 RANDOM = np.random.default_rng(7)

@@ -67,7 +67,7 @@ def measure(papers: Path, bib: Path, home: Path, *, changes: int, untouched: int
         planted = _plant(sentences, sorted(path.stem for path in files), changes, untouched, random_source)
         _report_planted(_faults(library, home, bib, planted), planted, len(reported), seed)
     random_source.shuffle(sentences)
-    # Its papers are not in this library: a sentence found in one would need a citation for that reason alone.
+    # An empty library: else a sentence found in one of the papers would need a citation for that reason alone.
     with open_library(home.with_name("nothing"), settings=Settings()) as library:
         _report_needs(library, home, _select_labelled(sentences, labelled), seed)
 

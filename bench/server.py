@@ -79,7 +79,7 @@ def serving(delay: float, *, together: bool = True, librarian: bool = False, log
 
 
 def stages(log: Path) -> list[list[dict[str, Any]]]:
-    """The request bodies that a server received, in stages: requests of one kind, none of which waited for another.
+    """The request bodies that a server received, in stages: concurrent requests of one kind.
 
     The server must have used its delay, so that concurrent requests overlap.
     """

@@ -144,7 +144,7 @@ def files_of_a_question(modules: list[Module], page: str) -> list[str]:
 
 
 def single_caller_helpers(modules: list[Module]) -> int:
-    """The number of private functions and methods whose name one place of their module uses."""
+    """The number of private functions and methods that are used at only one place of their module."""
     count = 0
     for module in modules:
         uses: Counter[str] = Counter()

@@ -160,7 +160,7 @@ _FORMS = {name: re.compile("|".join(parts)) for name, parts in _RULES["patterns"
 _FORMS |= {name: re.compile("|".join(parts), re.IGNORECASE) for name, parts in _RULES["in_any_case"].items()}
 _LONGEST_NAME = 60
 _LONGEST_PREPOSITION = 8
-_WHOLE_GROUP = 160  # a longer parenthesis contains more than a citation, and keeps its other words
+_WHOLE_GROUP = 160  # a longer parenthesis holds more than a citation, and keeps its other words
 
 
 def citation_forms(
@@ -168,7 +168,7 @@ def citation_forms(
 ) -> Iterator[tuple[CitationForm, int, int]]:
     """What reads like a citation in the folded text: form, start and end, in no order, with overlaps.
 
-    `known_keys` are keys that count wherever they stand; `names_at` are the sources whose authors the sentence at a
+    `known_keys` are keys that count wherever they occur; `names_at` are the sources whose authors the sentence at a
     position of the original may name.
     """
     seen = view.text
@@ -289,7 +289,7 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationF
 
 
 def _author_lists(authors: list[str], seen: str, start: int) -> Iterator[list[str]]:
-    """The lists of authors that can begin at `start`; in "On LASSO, Sanou et al." the first words are no author."""
+    """The lists of authors that can begin at `start`; in "On LASSO, Sanou et al." the first words are not an author."""
     while len(authors) > 1 and authors[0].isupper() and len(authors[0]) > 2:
         authors = authors[1:]
     yield authors

@@ -68,7 +68,7 @@ def find_marks(text: str, known_keys: Collection[str] = ()) -> list[CitationMark
             continue
         words = view.text[start:end]
         works, narrative = _parse(form, words, known)
-        if form == "pandoc" and narrative:  # `@key`, perhaps with a locator in brackets behind it
+        if form == "pandoc" and narrative:  # `@key`, perhaps followed by a locator in brackets
             if behind := _WORKS["narrative_locator"].match(view.text, end, end + 80):
                 works = tuple(replace(work, pages=pages_in(behind["place"])) for work in works)
             end = behind.end() if behind else start + len(words.rstrip(".,:;?!"))

@@ -104,7 +104,7 @@ def _from_extra(name: str, message: str) -> Path:
     except StyleNotFoundError as error:
         raise InputError(
             f"{message}, and there is no CSL style named {name!r}.",
-            help="Names are those of the CSL repository, such as apa, ieee or nature; or give a .csl file.",
+            help="Give a name from the CSL repository, such as apa, ieee or nature, or a .csl file.",
         ) from error
 
 
@@ -328,7 +328,7 @@ def _run_pandoc(papers: Sequence[Paper], csl: Path | None, seconds: float) -> di
     for number, body in _LISTED.findall(listed):
         text = _LABEL.sub("", one_line(unescape_html(_SPAN.sub("", _DIV.sub(" ", body)))))
         if csl is None:
-            # Drop the year's letter: labels tell papers apart already, and it depends on what else is cited.
+            # Drop the year's letter: labels tell papers apart already, and the letter depends on the papers cited.
             text = re.sub(r"(\. (?:1[5-9]|20)\d\d)[a-z](?=\. )", r"\1", text, count=1)
         if text:
             texts[papers[int(number)].key] = text
@@ -358,7 +358,7 @@ def numbered_list(references: Iterable[Mapping[str, Any]]) -> str:
         title = shorten(str(reference["title"]), _TITLE) or reference["key"]
         names = [family_name(author) for author in reference["authors"]]
         if names and reference["authors"][0] in reference.get("text", ""):
-            names[0] = reference["authors"][0]  # a group, which is named in full as in the reference
+            names[0] = reference["authors"][0]  # a group is named in full, as in the reference
         who = names[0] + " et al." if len(names) > 2 else " and ".join(names)
         byline = escape_markdown(f"{who} {reference['year'] or 'n.d.'}".strip()).rstrip(".")
         lines.append(

@@ -62,7 +62,7 @@ class TextCheck:
             expected = self._cited_words.get(_bare(sentence.text))
             if expected is None and sentence.ids:
                 self._wrong(f"{_quote(sentence.text)} cites {self._list_keys(sentence)} which the record does not have")
-            # Sentences of the same words share their records, of which each may cite a part.
+            # Sentences with the same words share their records, and each may cite only some of them.
             if occurrences[_bare(sentence.text)] == 1 or not self._keys(sentence) <= (expected or set()):
                 self._compare_keys(sentence, [expected] if expected else [])
         self._check_quotes(found)
@@ -123,7 +123,7 @@ class TextCheck:
 
     @cached_property
     def _before(self) -> dict[str, str]:
-        """The words of each sentence of the run, with those of the sentence before it; empty for the first."""
+        """Map the words of each sentence of the run to the words of the sentence before it; empty for the first."""
         words = [_bare(item.text) for item in sentences(self._with_markers(self._part["text"])) if _bare(item.text)]
         return dict(zip(words, ["", *words], strict=False))
 
@@ -152,7 +152,7 @@ class TextCheck:
                 if (entry := references.get(key)) is not None
             ]
             quoted = "\n".join(words for words in _quotations(sentence.text) if self._repeats(words, sentence))
-            named_at = dict.fromkeys(range(len(sentence.text) + 1), named)  # everywhere
+            named_at = dict.fromkeys(range(len(sentence.text) + 1), named)  # the same at every position
             for item in find_fabricated(sentence.text, self._library.records(), own, names_at=named_at.__getitem__):
                 words = sentence.text[item.start : item.end]
                 if words not in quoted:
@@ -206,7 +206,7 @@ def _split_numbers(bare: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _quote(words: str) -> str:
-    """Words in quotation marks for a message, without markup and quotation marks of their own."""
+    """Words in quotation marks for a message, without markup and inner quotation marks."""
     return f'"{shorten_words(plain_text(MARKER.sub("", words)).replace("**", "").strip("“”"))}"'
 
 

@@ -42,7 +42,7 @@ from .word_reader import WordRun, WordText
 
 CheckFormat = Literal["html", "docx", "tex", "json", "sarif"]
 CHECK_FORMATS: Final[tuple[CheckFormat, ...]] = get_args(CheckFormat)
-_COPIES: Final = ("docx", "tex")  # of a text in the same format
+_COPIES: Final = ("docx", "tex")  # only for a text in the same format
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -68,7 +68,7 @@ def check_formats(
     if names and out is None:
         raise InputError(
             "formats: files are written only if out is given.",
-            help="Give it as out (--out FOLDER on the command line).",
+            help="Give a folder as `out` (--out FOLDER on the command line).",
         )
     return wanted or (("html",) if out is not None else ()), lacking
 
@@ -282,7 +282,7 @@ def _closed_spans(source: str) -> list[tuple[int, int]]:
     begin = max(0, source.find("\\begin{document}"))
     spans: list[tuple[int, int]] = []
     for first, last in sorted(bracket_pairs(BRACE, source, begin).items()):
-        if not spans or first >= spans[-1][1]:  # the outermost ones
+        if not spans or first >= spans[-1][1]:  # only the outermost spans
             spans.append((first, last + 1))
     started = -1
     for match in _FLOAT.finditer(source, begin):

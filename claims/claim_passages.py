@@ -27,7 +27,7 @@ from .claim_records import Does, GivenPassage, PassageRecord
 CLAIM_TOKENS: Final = 1_500  # of all passages of one claim
 # The share of a claim's words that being in the passage nearest by search is worth; half of it in the second one.
 _RANK_WEIGHT: Final = 0.2
-_GIVEN_CHARACTERS: Final = 1_500  # of a part of a given text
+_GIVEN_CHARACTERS: Final = 1_500  # of one part of a given text
 _ELSEWHERE_HITS: Final = 24
 _ELSEWHERE_PAPERS: Final = 3
 _NEAR_PAPERS: Final = 8

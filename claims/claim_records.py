@@ -54,7 +54,7 @@ class PassageRecord(TypedDict):
     """Words of a paper: `quote` is `chunk.text[start:end]`, `shown` the quote without markup.
 
     `similarity` (0-1) is the cosine to the claim. `does` says what the judge found: "supports", "contradicts", "idle",
-    or empty where nothing was judged. `sentences` are the sentences that were shown to the judge.
+    or empty if nothing was judged. `sentences` are the sentences that were shown to the judge.
     """
 
     key: str

@@ -119,7 +119,7 @@ class JudgedClaim:
 
 
 def does_of(verdict: Verdict) -> Does:
-    """What a passage does for its claim."""
+    """What a passage says about its claim, by the judge's verdict."""
     if verdict.label == "unjudged":
         return ""
     if verdict.adds == "contradicts":
@@ -210,7 +210,7 @@ def _batches(claims: Mapping[str, JudgedClaim]) -> Iterator[list[tuple[str, Judg
 async def classify_sentences(
     judge: ClaimJudge, sentences: Sequence[UncitedSentence], memory: VerdictMemory, progress: Progress
 ) -> list[UncitedKind | None]:
-    """The kinds of sentences without a citation; None where nothing is known."""
+    """Classify sentences without a citation; None where the kind is unknown."""
     keys = [memory.kind_key(sentence) for sentence in sentences]
     known: dict[str, Any] = dict(await memory.recall(keys))
     missing = {key: sentence for key, sentence in zip(keys, sentences, strict=True) if key not in known}
@@ -234,7 +234,7 @@ _WEIGHTS: Final[Mapping[str, float]] = _RULES["weights"]
 _ET_AL: Final = 1.4
 _OF_SECTIONS: Final = {Category.INTRODUCTION: 0.9, Category.RELATED_WORK: 0.9, Category.ABSTRACT: -1.0}
 _OF_NO_SECTION: Final = 0.15
-_OF_LENGTH: Final = (-0.9, 0.5)  # of a short and of a long sentence
+_OF_LENGTH: Final = (-0.9, 0.5)  # weights of a short and of a long sentence
 _READ: Final = 600  # characters
 _SHORT, _LONG = 12, 25  # words
 _ENOUGH: Final = 0.45

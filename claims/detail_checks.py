@@ -61,9 +61,9 @@ def number_faults(
 ) -> list[FaultRecord]:
     """Numbers and units of a sentence (`marked`: with markers) that are not in its sources.
 
-    `near` are the passages nearest to the sentence, `whole` the papers, in which a number counts only with its noun.
-    If one of their sentences says nearly the same (`said`), only it and its neighbours count. A small count in words is
-    found wherever a source has its value.
+    `near` are the passages nearest to the sentence, `whole` the papers, in which a number counts only with its noun. If
+    one of their sentences says nearly the same (`said`), only it and its neighbours count. A small count in words
+    matches its value anywhere in a source.
     """
     sources = [*near, *whole]
     if not sources and experiment is None:
@@ -170,7 +170,7 @@ def _other_number(text: str, number: Number, said: NearSentence) -> str | None:
         others if said.share >= SAME_WORDS and not (number.worded and number.value <= _SMALL_COUNT) else []
     )
     unit, words = _unit_after(text, number)[0], _words_around(text, number)
-    if not _is_copy(said):  # what it counts may be another thing
+    if not _is_copy(said):  # the numbers may count different things
         alike = [one for one in alike if len(words & _words_around(said.text, one)) >= _SHARED_WORDS]
         before = _word_before(text, number)
         alike = [one for one in alike if noun == _noun(said.text, one) or before == _word_before(said.text, one)]
@@ -343,7 +343,7 @@ def name_faults(
 def _author_list_faults(
     words: str, paper: Paper, source: NamedSource, others: Sequence[NamedSource]
 ) -> Iterator[FaultRecord]:
-    """Names and years beside the first author of a cited paper that are not those of this paper or another entry."""
+    """Find names and years beside a cited paper's first author that belong to neither this paper nor another entry."""
     first = paper.family_names[0] if paper.family_names else ""
     for match in re.finditer(rf"\b{re.escape(first)}\b", words) if len(first) > 1 else ():
         listed = _DETAILS["other_authors"].match(words, match.end())
@@ -363,7 +363,7 @@ _BESIDE: Final = 3  # characters
 
 
 def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
-    """Quotations of a cited sentence that none of its papers has word for word.
+    """Find quotations in a cited sentence that none of its papers contains word for word.
 
     Quoted words after a quotation, its citation and "in" are the title of a section of the paper.
     """

@@ -288,7 +288,7 @@ def mentions(text: str) -> Iterator[Pointer]:
 
 
 def written_citation(text: str, mark: CitationMark, papers: Mapping[str, Paper]) -> str:
-    """A citation as a reader may write it: keys in brackets, names where it is a part of the sentence."""
+    """Write a citation as a reader may do: keys in brackets, or names if the citation is part of the sentence."""
     if mark.form != "pandoc":
         return text[mark.start : mark.end]
     if not mark.narrative:

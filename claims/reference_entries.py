@@ -213,7 +213,7 @@ def _is_shortened(entry: Paper, paper: Paper) -> bool:
     mine, theirs = ({word for word in _plain(each.title).split() if len(word) > 3} for each in (entry, paper))
     families = _families(entry), _families(paper)
     same = entry.year is not None and entry.year == paper.year and all(families) and _same_authors(*families)
-    other = bool(entry.doi and paper.doi)  # papers of one DOI are found by it
+    other = bool(entry.doi and paper.doi)  # if both have a DOI, the DOI decides
     return same and not other and len(mine) >= _LEAST_TITLE and mine <= theirs
 
 
@@ -269,7 +269,7 @@ def entry_faults(
     """The faults of each entry, by key; blocks. `store` holds earlier answers from services about papers."""
     found: dict[str, list[FaultRecord]] = {key: [] for key in references.entries}
     statuses: dict[str, PublicationStatus] = {}
-    if store is not None and not store.is_empty():  # by its own DOI or that of the library's paper
+    if store is not None and not store.is_empty():  # by its own DOI or the DOI of the library's paper
         held = store.statuses(library.values())
         statuses = store.statuses(references.entries.values())
         statuses |= {key: held[paper] for key, paper in references.in_library.items() if paper in held}

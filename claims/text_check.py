@@ -130,7 +130,7 @@ class ClaimChecker:
 # Where a claim cites what it is compared with, and where it cites anything else.
 OWN_MARK: Final = "[@]"
 OTHER_MARK: Final = "[@other]"
-OTHER_SOURCE: Final = "[other source]"  # as the prompt of the judge has it
+OTHER_SOURCE: Final = "[other source]"  # as in the judge's prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +335,7 @@ class ManuscriptCheck:
                 check.kind = kind or check.kind
         needing = [check for check in uncited if check.kind == "needs" and not check.elsewhere]
         for check in needing:
-            if check.sentence.marks:  # the fault of its citation says so
+            if check.sentence.marks:  # the fault of its citation says that already
                 continue
             check.faults.append(fault("needs-citation", "It speaks of others' work or of the world and cites nothing."))
         await self._look_elsewhere(needing[:_MOST_ELSEWHERE])
@@ -364,7 +364,7 @@ class ManuscriptCheck:
             readable = read if len(read) == len(cited) else []
             check.faults += name_faults(check.sentence, self.manuscript.text, cited, known, readable)
             if check.missing:
-                continue  # its numbers may be those of a paper that is not here
+                continue  # its numbers may come from a paper that the library lacks
             shown, section, said = check.sentence.shown, check.sentence.section, check.said
             near_own = None if check.works else own.nearest(check.text)
             if near_own and (differing := list(own_number_faults(check.text, near_own))):

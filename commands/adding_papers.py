@@ -90,7 +90,7 @@ def ingest(
     that some files or entries were refused, each named with its reason; the others are indexed.
     KEY.notes.md beside a paper is your note on it, which 'find' searches and nothing cites.
     --ocr reads scanned pages with tesseract, in the languages of CITELOOM_OCR_LANGUAGES, and marks their text.
-    The limits count the requests of this ingest, including embeddings; each further ingest counts anew.
+    The limits count the requests of this ingest, including embeddings; each further ingest starts a new count.
     With CITELOOM_VISION_MODEL, figures are described once the papers are ready; figures that cannot be described are
     named, and 'papers describe' continues with them.
     --ray spreads reading, chunking and embedding over a Ray cluster; the library is the same as without it.

@@ -29,7 +29,7 @@ from .output import (
 
 library_app = command_group("Move a whole library.")
 library_app.callback()(lambda: None)  # otherwise Typer merges a group with its only command
-_SHOWN_ANYWAY: Final = frozenset({"home", "embedding", "library"})  # topics in the lines on library and settings
+_SHOWN_ANYWAY: Final = frozenset({"home", "embedding", "library"})  # also in the lines below the findings
 _FIRST_SETTINGS: Final = frozenset({"chat_model", "chat_base_url", "chat_api_key", "embedding_model"})
 
 

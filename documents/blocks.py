@@ -99,7 +99,7 @@ def _parser(dialect: MarkdownDialect) -> MarkdownIt:
     if dialect == "paper":
         setext = next(rule.fn for rule in ruler.__rules__ if rule.name == "lheading")
         ruler.at("lheading", _one_line_heading(setext))
-        parser.core.ruler.at("inline", _words_of_headings)
+        parser.core.ruler.at("inline", _parse_headings)
         return parser.use(front_matter_plugin)
     ruler.before("paragraph", "comment", _closed_html("<!--", "-->"))
     ruler.before("paragraph", "html_table", _closed_html("<table", "</table>"))
@@ -125,7 +125,7 @@ def _one_line_heading(setext: _Rule) -> _Rule:
     return heading
 
 
-def _words_of_headings(state: StateCore) -> None:
+def _parse_headings(state: StateCore) -> None:
     """Parse inline content of headings after all blocks, so that they can use any link definition."""
     for opening, token in pairwise(state.tokens):
         if opening.type == "heading_open":

@@ -220,12 +220,12 @@ def make_note(text: str, count_tokens: Callable[[str], int], *, target: int = 40
         # A long paragraph from one sentence start to the next: text between sentences belongs to the note as well.
         later = [start + first for first, _ in sentence_spans(text[start:end])][1:]
         for first, last in pairwise([start, *later, end]):
-            units += _halves(text, first, first + len(text[first:last].rstrip()), count_tokens, target)
+            units += _halve(text, first, first + len(text[first:last].rstrip()), count_tokens, target)
     packed = pack_spans(units, [count_tokens(text[start:end]) for start, end in units], target)
     return Note(text, tuple((start, end) for start, end, _ in packed))
 
 
-def _halves(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:
+def _halve(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:
     """Halve the span until each part has at most `target` tokens, at a space near the middle if there is one."""
     if end - start <= _LEAST_CUT or count_tokens(text[start:end]) <= target:
         yield start, end
@@ -233,8 +233,8 @@ def _halves(text: str, start: int, end: int, count_tokens: Callable[[str], int],
     middle = (start + end) // 2
     space = text.rfind(" ", start + (end - start) // 4, middle)
     middle = space if space > start else middle
-    yield from _halves(text, start, middle, count_tokens, target)
-    yield from _halves(text, middle, end, count_tokens, target)
+    yield from _halve(text, start, middle, count_tokens, target)
+    yield from _halve(text, middle, end, count_tokens, target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,7 +267,7 @@ class PlainHeading:
     sure: bool
 
 
-def plain_heading(line: str) -> PlainHeading | None:
+def parse_heading(line: str) -> PlainHeading | None:
     """Parse a separate line as a heading; None if it is text."""
     if len(line) > _MOST_CHARACTERS:
         return None
@@ -303,7 +303,7 @@ def find_unmarked_headings(paragraphs: Sequence[str]) -> Iterator[tuple[int, Pla
     found = [
         (index, heading)
         for index, text in enumerate(paragraphs)
-        if "\n" not in text.strip() and (heading := plain_heading(text)) is not None
+        if "\n" not in text.strip() and (heading := parse_heading(text)) is not None
     ]
     if sum(heading.sure for _, heading in found) < _LEAST_SURE:
         return

@@ -27,7 +27,7 @@ _SENTENCE_END: Final = re.compile(
 )
 _LOOKBACK: Final = 128  # characters that a sentence end may span
 _OPEN: Final = re.compile(r"\[[^\]]*\Z|\([^)]*\Z")
-_LONGEST_BRACKET: Final = 400  # characters; a longer one is no marker
+_LONGEST_BRACKET: Final = 400  # characters; anything longer is not a marker
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 

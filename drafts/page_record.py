@@ -161,14 +161,14 @@ def page_record(page: RenderedPage, references: References | None = None) -> dic
     out = [(item, [for_reader(line, evidence) for line in item.found]) for item in final.out]
     flagged = flag_findings(page.flags)
     coverage = measure_coverage(written.queries, final.prose, written.sources, written.verdicts)
-    if search := written.search:  # of a question
+    if search := written.search:  # only questions have one
         screened = search.route.get("screened", {"cards": 0})["cards"]
         read = 0 if all_unreadable(coverage) else search.read
         coverage["papers"] = {"screened": screened, "read": read, "cited": len(shown.keys)}
     head: dict[str, Any] = {"section": brief.kind}
     places: Mapping[str, Any] = {}
     if isinstance(brief, AnswerBrief):
-        places = cited_places(shown.citations)  # in its references, which a section names in its text
+        places = cited_places(shown.citations)  # shown in the references; a section names them in its text
         ids = {citation.evidence_id for citation in shown.citations}
         cites = not ids.isdisjoint(evidence) and not written.draft.declined
         outcome: Outcome = "nothing" if not cites else "passages" if options.quoted_only else "answered"
@@ -274,7 +274,7 @@ def paper_record(
     ]
     text, shifts = _join_sections(sections)
     warnings = [*_warnings(sections), *references.warnings]
-    figures = {  # one that several sections mention counts once
+    figures = {  # a figure that several sections mention counts once
         figure["number"]: {**figure, "file": f"paper{''.join(figure['file'].partition('.figure-')[1:])}"}
         for record in sections
         for figure in record["figures"]

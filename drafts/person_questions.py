@@ -66,7 +66,7 @@ class SteeringChange(TypedDict):
 
 
 class SteeringRecord(TypedDict):
-    """What a person said to a question of a run: who, when, and what it changed; nothing if it was accepted."""
+    """A person's answer to a run's question: who, when, and the changes; no changes if it was accepted."""
 
     ask: str
     section: str
@@ -86,7 +86,7 @@ class PersonAnswer:
 
 
 def expand_asks(given: Iterable[str]) -> list[Ask]:
-    """The asks in the order of a run; "all" names each."""
+    """Return the asks in the order of a run; "all" stands for every ask."""
     wanted = set(given)
     return [name for name in ASKS if name in wanted or "all" in wanted]
 

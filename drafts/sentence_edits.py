@@ -386,7 +386,7 @@ def _words(text: str) -> set[str]:
 
 
 _BREAK: Final = re.compile(r"\n[ \t]*(?:\n|(?:[-*+]|\d{1,3}[.)])[ \t])")
-_LIST_MARK: Final = 5  # characters of a sentence that may belong to the break before it
+_LIST_MARK: Final = 5  # length of a list mark, which may belong to the break before the sentence
 _MOST: Final = 4  # markers for a sentence that sums up
 _AFTER_WORDS: Final = " \t\n.!?\u2026*_"
 
@@ -402,7 +402,7 @@ def complete_citations(text: str, sources: Sequence[Source], experiment: Experim
         near = [other for other in near if not BLANK_LINE.search(text, *sorted((sentence.start, other.start)))]
         beside = [name for other in near for name in other.ids if name in known]
         named = [name for name in beside if re.search(rf"(?<!\w){re.escape(known[name])}(?!\w)", sentence.text)]
-        # Passages of its papers with a number that it takes from none of those that it cites.
+        # Passages of its papers that have a number which no passage cited by the sentence has.
         papers = {source.paper.key for source in sources if source.evidence.id in sentence.ids}
         same = [source for source in sources if source.paper.key in papers]
         of_numbers = [name for finding in number_findings(sentence.text, same, experiment) for name in finding.ids]

@@ -77,7 +77,7 @@ class ScreeningRecord(TypedDict):
     cards: int
     opened: list[str]
     near: dict[str, str]
-    table_id: NotRequired[str]  # of the table that answers, which was screened for
+    table_id: NotRequired[str]  # of the evidence table that holds the answer
     counts: NotRequired[str]  # the line on how many papers it holds
 
 
@@ -171,7 +171,7 @@ _Placed = tuple[int, PassageSentence]  # its start in the paper, and the sentenc
 
 
 def near_chunks(name: str) -> tuple[str, ...]:
-    """The id of a chunk, those of its neighbours in the paper, and of the paper's opening."""
+    """The ids of a chunk, of its neighbours in the paper, and of the chunks that open the paper."""
     try:
         key, index = split_chunk_id(name)
     except ValueError:  # a record from a file that was edited

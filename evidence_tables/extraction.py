@@ -90,7 +90,7 @@ class TableFiller:
         ]
         named = [key for key in papers if key not in undecided and known[key].decision["status"] == _NAMED]
         chosen = self.cells is None and bool(scope.papers)  # the rows are the papers that the user named
-        candidates = [*named, *(undecided if chosen else await self._candidates(papers, undecided))]
+        candidates = [*named, *(undecided if chosen else await self._choose_candidates(papers, undecided))]
         if self.own is not None:
             own = papers[OWN_STUDY] = self.own.paper
             if OWN_STUDY not in known or not self._holds(known[OWN_STUDY].version, paper_version(own)):
@@ -112,7 +112,7 @@ class TableFiller:
     def _version_to_store(self, version: str) -> str:
         return version if self.cells else version + _UNJUDGED
 
-    async def _candidates(self, papers: Mapping[str, Paper], undecided: Sequence[str]) -> list[str]:
+    async def _choose_candidates(self, papers: Mapping[str, Paper], undecided: Sequence[str]) -> list[str]:
         """Find undecided papers that may belong, by their cards, else by a passage near the question.
 
         Stores the decision on each, so that a continued table does not screen it again. Of more than `most` papers,

@@ -26,6 +26,7 @@ SECTION_LENGTH: Final[Mapping[Depth, int]] = {"brief": 250, "standard": 500, "th
 _FEW: Final = 2  # findings of a need that are shown even when they are weak
 _SPECIFIC: Final = 0.8  # at or above this score, a finding meets a part of its need
 _BEYOND: Final = 1.5  # factor on the usual number of findings per need, for specific ones
+_BROAD: Final = 2  # the same, for a survey
 
 
 async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]:
@@ -82,6 +83,7 @@ def _make_brief(state: RunState, sources: Sequence[Source], session: Session) ->
         sources=tuple(source for source in sources if source.evidence.id in fresh),
         words=asked.get("words") or settings.answer_words or 0,
         inventory=asked["route"]["kind"] == "inventory",
+        survey=asked["route"]["kind"] == "survey",
         tabled=bool(asked.get("tables")),
         answerable=is_answerable(state, session),
         most_papers=asked.get("sources") or settings.answer_sources,
@@ -142,10 +144,10 @@ def visible_evidence(state: RunState) -> list[dict[str, Any]]:
 def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: Session) -> list[dict[str, Any]]:
     """Select the evidence that planner and writer see: each need's best strong findings, up to the configured number.
 
-    Up to half as many more are shown if they are specific. Weak findings are shown only for a need with few strong
-    ones, and near misses only if there are no others. Cells of tables, pinned evidence, and evidence that a
-    conversation recalls or earlier sections offer are always kept. Without a chat model as reader, all evidence is
-    shown.
+    Up to half as many more are shown if they are specific, and twice as many of both for a survey. Weak findings are
+    shown only for a need with few strong ones, and near misses only if there are no others. Cells of tables, pinned
+    evidence, and evidence that a conversation recalls or earlier sections offer are always kept. Without a chat model
+    as reader, all evidence is shown.
     """
     if "reader" in session.extractive:
         return list(records)
@@ -161,10 +163,11 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
     shown = {*recalled, *cast(SectionState, state).get("offered", ())}
     shown.update(record["id"] for record in records if Evidence.from_dict(record).chosen)
     shown.update(name for query in own_queries(state) if query["origin"] == "table" for name in query["evidence_ids"])
+    survey = cast(ResearchState, state).get("route", {}).get("kind") == "survey"
+    usual = session.settings.top_k_final * (_BROAD if survey else 1)
     for need in dict.fromkeys(record["need"] for record in useful):
         serving = sorted((item for item in useful if item["need"] == need), key=worth, reverse=True)
         strong = sum(item["llm_score"] >= STRONG for item in serving)
-        usual = session.settings.top_k_final
         shown.update(item["id"] for item in serving[: min(usual, max(strong, _FEW))])
         specific = [item["id"] for item in serving if item["llm_score"] >= _SPECIFIC]
         shown.update(specific[: int(_BEYOND * usual)])

@@ -134,7 +134,7 @@ class EventRecorder:
             self._tokens.clear()
         self._emit(event)
 
-    def done(self, result: Mapping[str, Any]) -> None:
+    def emit_done(self, result: Mapping[str, Any]) -> None:
         """Emit the final event of a run; `result` is the run's JSON."""
         text = str(result["text"])
         differs, answered = "".join(self._tokens).strip() != text.strip(), result.get("answered", bool(text))

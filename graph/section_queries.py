@@ -123,14 +123,14 @@ def without_own_results(needs: Sequence[Need], experiment: Experiment) -> tuple[
     """
     kept: list[Need] = []
     for need in needs:
-        texts = [_searchable(text, experiment) for text in (need.text, *need.queries)]
+        texts = [_strip_own_results(text, experiment) for text in (need.text, *need.queries)]
         queries = tuple(dict.fromkeys(filter(None, texts[1:]))) or tuple(filter(None, texts[:1]))
         if queries:
             kept.append(replace(need, text=texts[0] or queries[0], queries=queries))
     return tuple(kept)
 
 
-def _searchable(text: str, experiment: Experiment) -> str:
+def _strip_own_results(text: str, experiment: Experiment) -> str:
     """Remove the user's own results from a need or query; empty if it has nothing else."""
     own = [
         (trace.start, trace.end)

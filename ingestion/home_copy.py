@@ -137,11 +137,11 @@ async def copy_home(
     await asyncio.to_thread(copied.require_room)
     papers = await copy_library(source, target, lambda key: on_progress(f"copied {key}"))
     async with source.home.open_checkpoints() as mine, target.home.open_checkpoints() as theirs:
-        checkpoints = await copied.checkpoints(mine, theirs)
-        rows = {table.name: await asyncio.to_thread(copied.table, table) for table in HOME_TABLES}
+        checkpoints = await copied.copy_checkpoints(mine, theirs)
+        rows = {table.name: await asyncio.to_thread(copied.copy_table, table) for table in HOME_TABLES}
         if await _checkpoint_fingerprints(mine) != checkpoints:
             raise copied.changed_error()
-        rows["memory"] = await asyncio.to_thread(copied.memory)
+        rows["memory"] = await asyncio.to_thread(copied.copy_memory)
     return papers, rows | {"checkpoints": len(checkpoints)}
 
 
@@ -164,7 +164,7 @@ class _HomeCopy:
             if theirs:
                 self._require_known(table.name, theirs, self._fingerprints(self._source, table))
 
-    def table(self, table: TypedTable) -> int:
+    def copy_table(self, table: TypedTable) -> int:
         """Copy the rows of a table and compare them; returns how many there are."""
         there = self._fingerprints(self._target, table)
         copied = 0
@@ -186,7 +186,7 @@ class _HomeCopy:
             raise self.changed_error()
         return len(theirs)
 
-    def memory(self) -> int:
+    def copy_memory(self) -> int:
         """Copy the author's memory; returns its number of entries."""
         if not self._source.has_memory():
             return 0
@@ -196,7 +196,7 @@ class _HomeCopy:
                 theirs.put(item.namespace, item.key, item.value, index=False)
         return len(found)
 
-    async def checkpoints(self, mine: Checkpoints, theirs: Checkpoints) -> Fingerprints:
+    async def copy_checkpoints(self, mine: Checkpoints, theirs: Checkpoints) -> Fingerprints:
         """Copy the checkpoints and compare them; returns a fingerprint of each."""
         wanted, there = await _checkpoint_fingerprints(mine), await _checkpoint_fingerprints(theirs)
         self._require_known("checkpoints", there, wanted)

@@ -116,7 +116,7 @@ class ChatCaller:
         asked = _Request(messages, tools, schema, max_tokens)
         if listener is None:
             return await self._get_or_ask(record, asked, None)
-        with self._journal.streams.reader(key, listener) as reader:
+        with self._journal.streams.subscribe(key, listener) as reader:
             answer = await self._get_or_ask(record, asked, reader)
             reader.finish(str(answer.message.text))
         return answer

@@ -135,13 +135,14 @@ class AnswerBrief(_Brief):
     """The input of a planner or writer for an answer.
 
     `sources` are the evidence for this question, `recalled` evidence that earlier answers of the conversation cited.
-    `inventory` says whether the question asks for all papers of some kind, `tabled` whether a table follows the answer,
-    `most_papers` how many papers the answer may cite, `answerable` whether some source is relevant enough to answer
-    from. With `feedback`, the last answer is to be revised.
+    `inventory` says whether the question asks for all papers of some kind, `survey` whether it is broad, `tabled`
+    whether a table follows the answer, `most_papers` how many papers the answer may cite, `answerable` whether some
+    source is relevant enough to answer from. With `feedback`, the last answer is to be revised.
     """
 
     question: str
     inventory: bool = False
+    survey: bool = False
     tabled: bool = False
     most_papers: int = 8
     answerable: bool = True
@@ -291,14 +292,14 @@ class Draft:
 class CitedClaim:
     """A written sentence with its markers, and all sources that it cites, in the order of its markers.
 
-    `before` is the preceding sentence of the paragraph, else the heading, else empty; `opens` marks a paragraph's first
-    sentence.
+    `before` is the preceding sentence of the paragraph, else the heading, else empty; `may_sum_up` marks a paragraph's
+    first sentence and those of the last paragraph.
     """
 
     sentence: str
     sources: tuple[Source, ...]
     before: str = ""
-    opens: bool = False
+    may_sum_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,7 +221,7 @@ class EditableText:
         """The id of the run or conversation to which checks are billed."""
         return self.run.thread_id.partition(".")[0]
 
-    def brief(self, section: EditableSection, sources: Sequence[Source]) -> Brief:
+    def build_brief(self, section: EditableSection, sources: Sequence[Source]) -> Brief:
         """Rebuild the writer's brief for a section, or for the answer."""
         if section.kind == "answer":
             return AnswerBrief(question=section.record["question"], sources=tuple(sources))
@@ -381,7 +381,7 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
         read = result["coverage"].get("papers", {}).get("read", 0)
         search = QuestionSearch(cast(RouteRecord, result["route"]), (), limited=False, read=read)
     written = WrittenDraft(
-        text.brief(section, sources),
+        text.build_brief(section, sources),
         draft,
         sources,
         verdicts,

@@ -244,11 +244,11 @@ def _import_section(
     made, own_ids = ImportedSection(section, fields), {item["id"] for item in section.record["evidence"]}
     lines = body.strip().splitlines()
     incoming = [
-        _Incoming(number, found.start, found.end, found.text, *_comparable(found.text, section))
+        _Incoming(number, found.start, found.end, found.text, *_strip_to_compare(found.text, section))
         for number, line in enumerate(lines)
         for found in sentences(line)
     ]
-    stored = [_comparable(item.text, section) for item in section.sentences]
+    stored = [_strip_to_compare(item.text, section) for item in section.sentences]
     matches = _match(incoming, stored)
     in_order = _longest_ascending([olds[0] for olds in matches if olds])
     moved = {old for olds in matches for old in olds[:1] if old not in in_order}
@@ -264,7 +264,7 @@ def _import_section(
             marked, own = section.sentences[old].text, []
         typed += own
         edits.setdefault(item.line, []).append((item.start, item.end, marked))
-        if kept and _comparable(section.current(section.first + old), section)[0] != item.bare:
+        if kept and _strip_to_compare(section.current(section.first + old), section)[0] != item.bare:
             made.reverted.append(section.as_shown()[old])
         if olds:
             made.now.setdefault(str(section.first + old), marked)
@@ -290,7 +290,7 @@ def _import_section(
     return made
 
 
-def _comparable(text: str, section: EditableSection) -> tuple[str, Counter[str]]:
+def _strip_to_compare(text: str, section: EditableSection) -> tuple[str, Counter[str]]:
     """Strip citations, markup and characters that word processors replace; returns the text and its words."""
     bare = HELD.sub("", MARKER.sub("", text)).translate(_SIGNS)
     keys = tuple(evidence.key for evidence in section.evidence)

@@ -104,7 +104,7 @@ class ResultFiles:
         return self.content(name.removeprefix(f"{self.stem}."))
 
     def content(self, suffix: str) -> bytes:
-        """Render a file; blocks. Raises `ExportError` if pandoc rejects a format."""
+        """The content of the file with this suffix; blocks. Raises `ExportError` if pandoc rejects a format."""
         if suffix in self.image_suffixes:
             return self.images[f"{self.stem}.{suffix}"]
         if suffix == "md":

@@ -224,7 +224,7 @@ def _papers_of(record: Mapping[str, Any], library: Library) -> dict[str, Paper]:
 def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[DoctorFinding]:
     """Find retracted papers in the library, and finished texts that cite one; blocks.
 
-    Only the latest run of a request counts. If citing them is `allowed`, such texts are only noticed.
+    Only the latest run of a request counts. If citing them is `allowed`, such texts only cause a notice.
     """
     from ..ingestion.doctor import DoctorFinding  # imports paper readers, not needed in runs
 

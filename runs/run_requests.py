@@ -120,7 +120,7 @@ class SectionRequest:
         return _hash_record(self.kind, self._asked)
 
     def fingerprint(self, session: Session) -> str:
-        """Return a key of everything that can change the run's text; blocks."""
+        """Return a key that changes with everything that can change the run's text; blocks."""
         return _fingerprint(self.kind, self._asked, session)
 
     def to_record(self, session: Session) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class ResearchRequest:
         return _hash_record(self.kind, {"asked": self.graph_input()})
 
     def fingerprint(self, session: Session) -> str:
-        """Return a key of everything that can change the answer; blocks."""
+        """Return a key that changes with everything that can change the answer; blocks."""
         limits = {"sources": session.settings.answer_sources, "words": session.settings.answer_words}
         return _fingerprint(self.kind, {"asked": {**limits, **self.graph_input()}}, session)
 

@@ -373,7 +373,7 @@ async def rewrite_sentence(run_id: str, position: int, words: str, how: Rewritin
     if how == "source" and not offered:
         raise NotEditableError("The run found no other source for this sentence.", help="Cite a paper of the library.")
     failing = FailingSentence(marked, (REWRITINGS[how],), sources=tuple(offered))
-    answer = await _rewrite(text.payer, text.brief(section, sources), failing, session, fresh=text.run.fresh)
+    answer = await _rewrite(text.payer, text.build_brief(section, sources), failing, session, fresh=text.run.fresh)
     known, style = section.record["numbering"], section.record["cite_style"]
     keys = {source.evidence.key for source in sources if source.evidence.id in marker_ids(answer)}
     return inert(render_text(answer, sources, style if keys <= {*known} else "key", before=known).text)

@@ -85,7 +85,7 @@ class LibraryTools:
         self,
         context: Context[Any, Any],
         run_id: Annotated[str, Field(min_length=1, max_length=200, description="Id of the run that waits.")],
-        fields: Annotated[dict[str, str], Field(description="The fields to change; none accepts all as it is.")] = {},  # noqa: B006
+        fields: Annotated[dict[str, str], Field(description="The fields to change; empty accepts everything.")] = {},  # noqa: B006
         ignore: Annotated[bool, Field(description="Leave a reached budget as it is: the run pauses.")] = False,
     ) -> _Answer:
         """Answer what a run asks the user, and resume it. Ask the user first: the answer is theirs, not yours."""
@@ -172,7 +172,7 @@ def _address(paper: Paper) -> str:
 async def _elicit(
     asked: WaitingQuestion, context: Context[Any, Any]
 ) -> mcp_types.ElicitResult | mcp_types.InputRequiredResult:
-    """Ask the user a run's question; clients without a back channel are told to repeat the call with the answer."""
+    """Ask the user a run's question; clients without a back channel must repeat the call with the answer."""
     shown = {
         field["name"]: {"type": "string", "description": field["label"], "default": field["value"]}
         for field in asked["fields"]
@@ -354,7 +354,7 @@ class McpSessions:
     def __init__(self, manager: StreamableHTTPSessionManager, most: int) -> None:
         self._manager = manager
         self._most = most
-        self._of_one = max(1, most // _CLIENTS)  # client, counting the session being opened
+        self._of_one = max(1, most // _CLIENTS)  # sessions of a client, counting the one being opened
         self._sessions: OrderedDict[str, _McpSession] = OrderedDict()  # longest idle first
 
     async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -107,7 +107,7 @@ class RunJobs:
         return job
 
     async def resume_run(self, run_id: str, limits: RunLimits, answer: object = None) -> Job:
-        """Resume a run with its settings, and an answer to what it asks.
+        """Resume a run with its settings, and with an answer to its question.
 
         Raises `UnknownRunError`, or `InputError` if library or prompts changed.
         """
@@ -185,7 +185,7 @@ class RunJobs:
         given = TurnRequest(request["asked"], request["kind"], request["number"], papers)
         turn = await take_turn(thread_id, given, session, on_event=recorder, on_notice=_notices(emit))
         record: dict[str, Any] = {**public_record(turn.record), "number": turn.number}
-        recorder.done(record)
+        recorder.emit_done(record)
         return record
 
 
@@ -202,7 +202,7 @@ async def _run(
 ) -> Mapping[str, Any]:
     recorder = _recorder(emit)
     saved = await running.run_and_save(request, session, on_event=recorder, on_notice=_notices(emit), answer=answer)
-    recorder.done(saved.record)
+    recorder.emit_done(saved.record)
     return saved.record
 
 
@@ -259,7 +259,7 @@ def _ended_job(
     """Build a job that ended earlier with a result or a problem, or was stopped; its only event is that end."""
     log = EventLog(_STORED_EPOCH)
     if result is not None:
-        running.EventRecorder(lambda event: log.append(event["kind"], event)).done(result)
+        running.EventRecorder(lambda event: log.append(event["kind"], event)).emit_done(result)
     else:
         log.append("error" if problem else "stopped", problem or STOPPED)
     log.close()
@@ -277,7 +277,7 @@ _TIMEOUT: Final = 30.0  # seconds to wait for another server
 
 @dataclass(slots=True)
 class Orders:
-    """Keeps changes and deletions of runs, conversations and papers apart, also across servers, if they share a store.
+    """Serialises changes and deletions of a run, conversation or paper, also across servers that share a database.
 
     Used from one event loop.
     """

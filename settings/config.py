@@ -282,7 +282,7 @@ class Settings(BaseModel):
         return dict(self._set)
 
     def address_of(self, role: RoleName) -> tuple[str, str]:
-        """Model and base URL of a role: its own if set, else those of the chat model."""
+        """Model and base URL of a role: its own if set, else the chat model's."""
         return getattr(self, f"{role}_model") or self.chat_model, getattr(self, self.url_setting(role))
 
     def role_endpoint(self, role: RoleName) -> tuple[str, str, SecretStr | None]:

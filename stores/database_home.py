@@ -57,7 +57,7 @@ class DatabaseHome(Home):
 
     def exists(self) -> bool:
         database = Database(self.url)
-        with database.reachable(), database.transaction() as connection:
+        with database.require_reachable(), database.transaction() as connection:
             return has_table(connection, "schema_versions")
 
     def prepare(self) -> DatabaseHome:
@@ -117,7 +117,7 @@ class DatabaseHome(Home):
         from psycopg.rows import dict_row
 
         database = self._database()
-        with database.named_errors(), closing(database.connect(autocommit=True)) as connection:
+        with database.translate_errors(), closing(database.connect(autocommit=True)) as connection:
             rows_as_dicts: Any = connection
             rows_as_dicts.row_factory = dict_row
             store = PostgresStore(rows_as_dicts)

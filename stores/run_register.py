@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
@@ -78,6 +79,8 @@ OWNED: Final = TypedTable(
 # Who may read a conversation besides its owner: a person, or `EVERYBODY` with an account.
 SHARED: Final = TypedTable("shared", ("thread_id", "person"), {"thread_id": TEXT, "person": TEXT})
 EVERYBODY: Final = "*"
+# What others share with a reader: the ids of conversations in `owned`.
+_SHARED_WITH: Final = "person <> ? AND thread_id IN (SELECT thread_id FROM shared WHERE person IN (?, ?))"
 
 
 class UnknownRunError(InputError):
@@ -414,6 +417,12 @@ def new_thread_id() -> str:
     return f"chat-{secrets.token_hex(6)}"
 
 
+def _shared_rows(reader: str, table: TypedTable) -> tuple[str, tuple[str, ...]]:
+    """SQL for the rows of a table that others share with a reader, with its values (`visible_rows`)."""
+    shared = f"SELECT thread_id FROM owned WHERE {_SHARED_WITH}"
+    return f"(SELECT * FROM {table.name} WHERE thread_id IN ({shared})) AS {table.name}", (reader, reader, EVERYBODY)
+
+
 class ConversationRegister(Register):
     """The conversations of a home; blocking and thread-safe."""
 
@@ -445,16 +454,19 @@ class ConversationRegister(Register):
         """The conversation with this id or unique id prefix; raises `UnknownConversationError`."""
         return self._find(ConversationEntry, CONVERSATIONS, thread_id, "conversation", UnknownConversationError)
 
-    def all(self, words: str = "") -> list[ConversationEntry]:
-        """The conversations with all of these words in name, questions or answers, most recent first."""
-        entries = self._select(ConversationEntry, CONVERSATIONS, "ORDER BY updated_at DESC")
+    def all(self, words: str = "", reader: str = "") -> list[ConversationEntry]:
+        """The conversations with all of these words in name, questions or answers, most recent first: with a `reader`
+        those that others share with them."""
+        rows = partial(_shared_rows, reader) if reader else visible_rows
+        order = "ORDER BY updated_at DESC"
+        entries = self._select(ConversationEntry, CONVERSATIONS, order, rows=rows(CONVERSATIONS))
         if not (wanted := words.casefold().split()):
             return entries
         said = defaultdict(str, {entry.thread_id: entry.title.casefold() for entry in entries})  # more begin meanwhile
         # Only turns that may hold a word are read: SQLite folds the case of ASCII letters only.
         plain = [f"%{word}%" for word in wanted] if all(word.isascii() and word.isalnum() for word in wanted) else []
         condition = "WHERE " * bool(plain) + " OR ".join(["lower(asked || question || record) LIKE ?"] * len(plain))
-        source, person = visible_rows(TURNS)
+        source, person = rows(TURNS)
         read = f"SELECT thread_id, number, asked, question, record FROM {source} {condition}"
         for turn in self._read(TURNS, read, *person, *plain):
             said[turn["thread_id"]] += f" {turn['asked']} {turn['question']} {turn['record']['text']}".casefold()
@@ -489,12 +501,11 @@ class ConversationRegister(Register):
             connection.execute("DELETE FROM shared WHERE thread_id = ?", (thread_id,))
             connection.executemany(SHARED.insert(), [(thread_id, person) for person in readers])
 
-    def sharing_owner(self, thread_id: str, reader: str) -> str:
-        """The owner of the conversation with exactly this id, if it is shared with the reader; else empty."""
-        shared = "SELECT thread_id FROM shared WHERE person IN (?, ?)"
-        query = f"SELECT * FROM owned WHERE thread_id = ? AND person <> ? AND thread_id IN ({shared})"
-        rows = self._read(OWNED, query, thread_id, reader, reader, EVERYBODY)
-        return rows[0]["person"] if rows else ""
+    def sharing_owners(self, reader: str, thread_id: str = "") -> dict[str, str]:
+        """Who shares each conversation, or the one with exactly this id, with a reader."""
+        query = f"SELECT * FROM owned WHERE {_SHARED_WITH} AND ? IN ('', thread_id)"
+        rows = self._read(OWNED, query, reader, reader, EVERYBODY, thread_id)
+        return {row["thread_id"]: row["person"] for row in rows}
 
     def citing(self, key: str) -> list[CitingTurn]:
         """The turns whose answers cite a paper, most recent first."""

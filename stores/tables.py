@@ -120,16 +120,24 @@ class Register:
         with self._tables.transaction() as connection:
             return table.records(connection.execute(sql, values))
 
-    def _select(self, kind: type[Record], table: TypedTable, condition: str = "", *values: Any) -> list[Record]:
-        """The rows of a table as dataclasses; `condition` is the SQL after the table's name."""
+    def _select(
+        self,
+        kind: type[Record],
+        table: TypedTable,
+        condition: str = "",
+        *values: Any,
+        rows: tuple[str, tuple[str, ...]] | None = None,
+    ) -> list[Record]:
+        """The rows of a table as dataclasses; `condition` is the SQL after its name, `rows` is in place of those that
+        the acting person may see."""
         names = [item.name for item in fields(kind)]
         columns = [
             f"{self._computed[name]} AS {name}" if name in self._computed else name
             for name in dict.fromkeys((*table.key, *names))  # the key, so that errors name the row
         ]
-        source, person = visible_rows(table)
-        rows = self._read(table, f"SELECT {', '.join(columns)} FROM {source} {condition}", *person, *values)
-        return [kind(**{name: row[name] for name in names}) for row in rows]
+        source, person = rows or visible_rows(table)
+        found = self._read(table, f"SELECT {', '.join(columns)} FROM {source} {condition}", *person, *values)
+        return [kind(**{name: row[name] for name in names}) for row in found]
 
     def _write(self, sql: str, *values: Any) -> int:
         """Execute a statement in its own transaction; returns the number of rows that it changed."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 _DASHES: Final = re.compile("[\u2010-\u2015]")
 # Pure punctuation. Signs inside numbers (0.95, -1) and names (C++, C#, 50%) are significant.
 _MARKS: Final = re.compile(r"[.,:](?![0-9])|[;!?\"“”„«»‘’'`()\[\]{}…]|(?<=[^\W\d])-(?=[^\W\d])")
+_LONGEST_CUT: Final = 30  # characters; a shorter word is left out rather than cut
 _NO_CODE_POINT: Final = re.compile(r"&#0*+[1-9]\d{7,}+;?")
 
 
@@ -30,9 +31,12 @@ def close_gaps(text: str) -> str:
 
 
 def shorten(text: str, most: int = 80) -> str:
-    """`text` on one line of at most `most` characters, cut with an ellipsis."""
+    """Return `text` on one line of at most `most` characters; a longer one ends with an ellipsis, behind a word."""
     flat = one_line(text)
-    return flat if len(flat) <= most else f"{flat[: most - 1]}\u2026"
+    if len(flat) <= most:
+        return flat
+    space = flat.rfind(" ", max(0, most - _LONGEST_CUT), most)
+    return f"{flat[: most - 1 if space < 1 else space]}\u2026"
 
 
 def unescape_html(text: str) -> str:

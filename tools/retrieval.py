@@ -87,7 +87,7 @@ async def rank(
     library: Library, query: str, k: int, scope: Scope = ALL_PAPERS, options: Retrieval = DEFAULT_OPTIONS
 ) -> tuple[Ranking, Mapping[str, float]]:
     """Return the ids that `retrieve` finds, best first with their scores, and their cosines; reads no text."""
-    mode, within = options.mode, scope.texts()
+    mode, within = options.mode, scope.to_text_scope()
     terms = [] if mode == "dense" else await asyncio.to_thread(analyze, query)
     pool = k if mode == "dense" and not options.rerank else max(_LEAST_POOL, _POOL * k)
 

@@ -111,7 +111,7 @@ class Scope:
             raise InputError(f"No paper in the library has a venue with {venue!r} in its name.", help=hint)
         return cls(tuple(papers), tuple(parse_category(name) for name in categories), years, venue)
 
-    def texts(self) -> TextScope:
+    def to_text_scope(self) -> TextScope:
         """Convert to the scope of the library's searches."""
         from ..stores.store_protocols import TextScope  # lazy: questions are checked without stores
 
@@ -119,7 +119,7 @@ class Scope:
 
     def holds(self, paper: Paper) -> bool:
         """Whether a paper is in scope, regardless of its sections."""
-        return self.texts().holds(paper)
+        return self.to_text_scope().holds(paper)
 
     def narrow(self, limits: Scope) -> Scope:
         """Intersect papers and years with `limits`, which win where the intersection is empty.

@@ -109,7 +109,7 @@ class LocalApi:
         prefix = f"/groups/{library.group}" if library.group else "/users/0"
         async with self._client() as http:
             server, _, version = known.partition(":")
-            if version.isdigit():  # otherwise it stands for a state of the database
+            if version.isdigit():  # otherwise it identifies a state of the database
                 since = {"If-Modified-Since-Version": version}
                 body, headers = await self._get(http, f"{prefix}/items", {"limit": "1"}, since)
                 if body is None and headers.get("zotero-server-id") == server:

@@ -33,7 +33,7 @@ _LINK_TARGET = re.compile(r"\([^()\s]*(?:\s\"[^\"]*\")?\)|\[[^\[\]]*\]")
 class FabricatedCitation:
     """A fabricated citation at `start:end` of the text; `keep` spans words in it that are not a citation.
 
-    `of_user` marks a citation from the user's own text that now stands next to words that are not the user's.
+    `of_user` marks a citation from the user's own text that is now next to words that are not the user's.
     """
 
     kind: CitationForm

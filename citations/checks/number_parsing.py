@@ -146,7 +146,7 @@ def measures(text: str, number: Number) -> bool:
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "k": 3, "K": 3, "M": 6, "B": 9}
 
-_HEDGE_SIGNS = frozenset(".>≥<≤~≈∼")  # besides letters, the final characters of such words
+_HEDGE_SIGNS = frozenset(".>≥<≤~≈∼")  # characters other than letters that end a qualifier
 _EXACT = Decimal((0, (1,), -28))
 _LONGEST = 40  # digits; longer numbers are not measurements
 

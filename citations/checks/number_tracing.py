@@ -99,7 +99,7 @@ def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) 
 def number_findings(
     text: str, sources: Sequence[Source], experiment: Experiment, *, given: str = "experiment"
 ) -> list[Finding]:
-    """Findings for numbers that are neither in the experiment (called `given`) nor in a source of their sentence."""
+    """Find numbers neither in the experiment (called `given` in messages) nor in a source that their sentence cites."""
     found: list[Finding] = []
     for trace in trace_numbers(text, sources, experiment):
         if trace.origin is None:

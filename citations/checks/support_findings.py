@@ -102,6 +102,7 @@ def cited_claims(text: str, sources: Sequence[Source]) -> dict[str, CitedClaim]:
     known = {source.evidence.id: source for source in sources}
     claims: dict[str, CitedClaim] = {}
     heading, last = "", None
+    closing = max((match.end() for match in _BLANK_LINE.finditer(text.rstrip())), default=len(text))
     for sentence in sentences(text):
         if _HEADING.match(text, line_start(text, sentence.start)):
             heading, last = sentence.text, None
@@ -111,7 +112,7 @@ def cited_claims(text: str, sources: Sequence[Source]) -> dict[str, CitedClaim]:
         cited = tuple(known[identifier] for identifier in sentence.ids if identifier in known)
         if cited and sentence.text not in claims and not states_only_absence(sentence):
             plain, context = (words.replace(NEEDED, "").strip() for words in (sentence.text, before))
-            claims[sentence.text] = CitedClaim(plain, cited, context, opens)
+            claims[sentence.text] = CitedClaim(plain, cited, context, opens or sentence.start >= closing)
         # Only the first sentence of a section depends on its heading.
         heading, last = "", sentence
     return claims
@@ -143,9 +144,9 @@ def support_findings(text: str, verdicts: Mapping[PairKey, Verdict]) -> list[Fin
                 grouped.setdefault((rule, verdict.reason), []).append(identifier)
         found += [_finding(sentence, rule, ids, reason) for (rule, reason), ids in grouped.items()]
         if len(of_it) > 1 and weighs_sources(sentence.text):
-            continue  # without one of its sources, the sentence would count or compare other ones
+            continue  # without one of its sources, what the sentence counts or compares would change
         idle = [identifier for identifier, verdict in of_it.items() if verdict.adds == "idle"]
-        # For a sentence that none of its sources supports, the finding above is enough.
+        # If no source supports the sentence, the finding above is enough.
         if idle and len(idle) < len(of_it) and all(verdict.label != "unsupported" for verdict in of_it.values()):
             found.append(_finding(sentence, "idle-marker", idle))
     return found

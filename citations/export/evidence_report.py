@@ -85,7 +85,7 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One citation at `start:end` of the text, with its support; it stands for the sentences from `since` on."""
+    """One citation at `start:end` of the text, with its support; it covers the sentences from `since` on."""
 
     number: int
     start: int
@@ -180,7 +180,7 @@ def _cards(record: Mapping[str, Any], found: Mapping[str, SearchHit]) -> tuple[C
         supports: list[Support] = []
         for citation in record["citations"]:
             identifier, words, quote = citation["evidence_id"], citation["sentence"], citation["quote"]
-            # The sentence contains the place, or is one of those from `since` on that it stands for.
+            # The sentence contains the place, or is an earlier sentence, from `since` on, that the card covers.
             first = since if since < start else max(0, end - len(words))
             known = identifier in place["ids"] and identifier in found
             if not known or text.find(words, first, start + len(words)) < 0:
@@ -291,7 +291,7 @@ def report_links(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
     cards = [Link("citation", card.number, card.start, card.end, card.doubtful) for card in view.cards]
     findings: list[Link] = []
     for number, finding in enumerate(view.findings, 1):
-        if finding["start"] is not None:  # its mark if the text contains one, else the words concerned
+        if finding["start"] is not None:  # the mark if the text contains it, else the words concerned
             start, end, mark = finding["start"], finding["end"], MARKS.get(finding["rule"], "")
             at = text.rfind(mark, start, end) if mark else -1
             findings.append(Link("finding", number, *((at, at + len(mark)) if at >= 0 else (start, end))))

@@ -91,7 +91,7 @@ def figures_in(text: str, experiment: Experiment, stem: str, *, every: bool = Fa
 
 
 def find_mentions(number: int | str, text: str, name: str = r"[Ff]ig(?:ure|\.)?") -> list[re.Match[str]]:
-    """Where a text mentions a figure, or what else the pattern `name` calls, outside quotations of another paper.
+    """Find where a text mentions a figure, or something else called `name` (a pattern), outside quotations of papers.
 
     `number` is the figure's number, or a pattern of numbers.
     """

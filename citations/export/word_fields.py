@@ -1,7 +1,7 @@
 """Word and LibreOffice documents whose citations stay live: fields that Zotero's plugin refreshes and renumbers.
 
 They are put into pandoc's document after its citation processor has rendered every citation, so what a field shows is
-what the same style prints elsewhere. The id of a citation field names the evidence behind it (`E3-E5-4`), which Zotero
+what the same style prints elsewhere. The id of a citation field names its evidence (`E3-E5-4`), which Zotero
 keeps, so that an edited document leads back to the words that support it.
 """
 
@@ -31,7 +31,7 @@ _SCHEMA: Final = "https://github.com/citation-style-language/schema/raw/master/c
 _LOCATOR: Final = re.compile(r"\s*,?\s*(?:(?P<page>pp?\.)\s*(?P<pages>\d[\d\s,\u2013-]*)|(?P<suffix>.*))", re.DOTALL)
 _STYLE_ID: Final = re.compile(r"<id>\s*([^<\s]{1,300})\s*</id>")
 _PROPERTY: Final = 255  # characters of a property that Zotero reads
-# The number of a figure or a table, until it is a field; with a slash behind it, that in a table's own caption.
+# A placeholder for the number of a figure or table, to become a field; the slash marks a table's own caption.
 _NUMBER: Final = re.compile("\ue200(?P<table>t?)(?P<number>\\d{1,4})(?P<own>/?)\ue201")
 _TABLE: Final = re.compile(r"\|[^\n]*\n\|[ :|-]{3,}(?:\n|\Z)")
 _GROUP: Final = re.compile(r"\[[^\[\]]*+\]")
@@ -130,7 +130,7 @@ class WordFields:
             return [*before, *shown[:note], noted, *shown[note + 1 :], *after]
         split = 0
         if cited[0]["citationMode"]["t"] == "AuthorInText":
-            # The field begins behind the author of "Lee (2019)".
+            # The field begins after the author of "Lee (2019)".
             opens = [one["t"] == "Superscript" or (one["t"] == "Str" and one["c"][:1] in ("(", "[")) for one in shown]
             split = opens.index(True) if any(opens) else 0
         return [*before, *shown[:split], *self._field(cited, shown[split:], place, number, alone=split > 0), *after]
@@ -276,7 +276,7 @@ def _map(node: Any, change: Callable[[Node], list[Node] | None]) -> Any:
 
 
 def mark_tables(source: str) -> str:
-    """A manuscript with marks at the numbers of its tables: where a caption stands beside one, and in mentions.
+    """Mark the numbers of tables in a manuscript: in captions beside a table, and in mentions.
 
     A mention within a citation names a table of another paper.
     """

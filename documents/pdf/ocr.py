@@ -95,7 +95,7 @@ def scan_page(path: str, number: int, degrees: float, program: str, languages: s
     The drawn page is an unnamed file, so nothing is left behind if this process is killed. Raises
     `FileRefusedError`.
     """
-    image, resolution = grey_page(Path(path), number, degrees)
+    image, resolution = draw_grey_page(Path(path), number, degrees)
     if image is None:
         return None
     options = ["-l", languages, "--psm", layout, "--dpi", str(resolution), "-c", "tessedit_create_hocr=1"]
@@ -113,7 +113,7 @@ def scan_page(path: str, number: int, degrees: float, program: str, languages: s
     return done.stdout.decode("utf-8", "replace")
 
 
-def grey_page(path: Path, number: int, degrees: float = 0.0) -> tuple[Image | None, int]:
+def draw_grey_page(path: Path, number: int, degrees: float = 0.0) -> tuple[Image | None, int]:
     """Draw a page (from 1), rotated counter-clockwise, with its resolution; no image for a blank page.
 
     Raises `FileRefusedError`.

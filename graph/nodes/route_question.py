@@ -309,7 +309,7 @@ def _further_search(
 
 
 def _limits(state: ResearchState, limits: EvidenceLimits, session: Session) -> EvidenceLimits:
-    """Set how much to read and keep: more for a broad question; without a reader model, a bit more of each paper."""
+    """How much to read and keep: more for a broad question; without a reader model, a bit more of each paper."""
     if "reader" not in session.extractive:
         return replace(limits.for_breadth() if _is_broad(state) else limits, near=_NEAR)
     one = state["route"]["track"] == "one_paper"

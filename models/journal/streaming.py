@@ -96,7 +96,7 @@ class Streams:
         self._guard = threading.Lock()
 
     @contextmanager
-    def reader(self, key: str, listener: TextListener) -> Iterator[StreamSubscription]:
+    def subscribe(self, key: str, listener: TextListener) -> Iterator[StreamSubscription]:
         """Subscribe to the answer to `key` for the block; text streamed so far is delivered at once."""
         with self._guard:
             stream = self._by_key.setdefault(key, _Stream(self._guard))

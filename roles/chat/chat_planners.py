@@ -63,7 +63,7 @@ class ChatPlanner(ChatRole):
             names = ("question_planner_system", "question_planner_task")
         system, prompt = self.prompts[names[0]].render(), self.prompts[names[1]]
         given: dict[str, Any] = {"library": brief.library, "searches_left": brief.searches_left, "evidence": ""}
-        beside = [system, json.dumps(self.tool_specs), self.wishes(brief)]
+        beside = [system, json.dumps(self.tool_specs), self.preamble(brief)]
         if isinstance(brief, AnswerBrief):
             given["question"] = fence(brief.sought, "question")
         else:
@@ -73,7 +73,7 @@ class ChatPlanner(ChatRole):
             given["experiment"] = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
         total = self.room.left(WHOLE, *beside, prompt.render(**given), share=EVIDENCE_SHARE)
         given["evidence"] = present_evidence(brief.needs, brief.citable, total)
-        return [SystemMessage(system), HumanMessage(self.wishes(brief) + prompt.render(**given))]
+        return [SystemMessage(system), HumanMessage(self.preamble(brief) + prompt.render(**given))]
 
 
 def _shorten_answers(messages: Sequence[BaseMessage], total: int) -> list[BaseMessage]:
@@ -167,14 +167,14 @@ class ChatNeedsPlanner(ChatRole):
     async def needs(self, brief: Brief, papers: Sequence[str]) -> NeedsPlan:
         """Plan two to seven needs, by the fallback if the model gives no valid plan."""
         instructions = self.prompts["needs_system"].render(most=MOST_NEEDS)
-        wishes = self.wishes(brief)
-        system, task = SystemMessage(instructions), wishes + self._task(brief, papers, instructions)
+        preamble = self.preamble(brief)
+        system, task = SystemMessage(instructions), preamble + self._task(brief, papers, instructions)
         titles = [line for line in papers if not _COUNTED.fullmatch(line)]  # without the library's size
         plan = await self.ask(
             [system, HumanMessage(task)],
             QuestionPlan if isinstance(brief, AnswerBrief) else SectionPlan,
             # The same question, typed differently or asked after unrelated papers were added, gets the cached plan.
-            cache_messages=[system, HumanMessage(plain_wording(wishes + self._task(brief, titles, instructions)))],
+            cache_messages=[system, HumanMessage(plain_wording(preamble + self._task(brief, titles, instructions)))],
         )
         if plan is not None and (planned := number_needs(plan.needs)):
             return NeedsPlan(planned, _KINDS.get(plan.kind.lower()) if isinstance(plan, QuestionPlan) else None)

@@ -20,7 +20,7 @@ from ...documents.chunking import Window, WindowSentence
 from ...documents.figures import PaperFigure
 from ...models.concurrency import gather_all
 from ...models.context_size import WHOLE, group_batches
-from ...text.words import plain_wording
+from ...text.words import plain_wording, shorten as shorten_line
 from ..protocols import Findings, PaperCard, PassageFinding, Purpose, ScreenedPapers
 from .model_answers import MOST_SENTENCES, ChatRole, StructuredAnswer, parse_numbers
 from .prompt_format import (
@@ -28,7 +28,6 @@ from .prompt_format import (
     estimate_tokens,
     fence,
     first_words,
-    one_line,
     present_lines,
     present_windows,
     shorten,
@@ -355,7 +354,7 @@ class ChatScreener(ChatRole):
                 by_need.setdefault(item.need, []).append([keys[number] for number in item.papers if number in keys])
             for case in answer.near:
                 if case.paper in keys:
-                    near[keys[case.paper]] = one_line(case.why.translate(_NO_BRACKETS))[:_LONGEST_REASON]
+                    near[keys[case.paper]] = shorten_line(case.why.translate(_NO_BRACKETS), _LONGEST_REASON)
         # The first papers of all batches, then the second ones ...
         turns = {need.id: zip_longest(*by_need.get(need.id, [])) for need in purpose.needs}
         named = {name: tuple(dict.fromkeys(key for turn in of for key in turn if key)) for name, of in turns.items()}

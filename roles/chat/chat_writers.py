@@ -31,6 +31,7 @@ from .prompt_format import (
     PLANNER_FIELD_TOKENS,
     RECALLED_TOKENS,
     SOURCES_TOKENS,
+    SURVEY_TOKENS,
     WRITER_FIELD_TOKENS,
     PresentedSources,
     estimate_tokens,
@@ -148,7 +149,7 @@ class ChatWriter(ChatRole):
         def task(experiment: str = "", sources: str = "", earlier: str = "") -> str:
             given = {"experiment": experiment, "sources": sources, "earlier": earlier}
             depth = self._length(brief)
-            return self.wishes(brief) + self._prompt(brief, "task", kind=brief.kind, depth=depth, plan=plan, **given)
+            return self.preamble(brief) + self._prompt(brief, "task", kind=brief.kind, depth=depth, plan=plan, **given)
 
         known = (*known, task())
         total = self.room.left(WHOLE, *known, share=_EXPERIMENT_SHARE)
@@ -164,7 +165,7 @@ class ChatWriter(ChatRole):
         def task(turns: str = "", recalled: str = "", sources: str = "") -> str:
             given = {"turns": turns, "recalled": recalled, "sources": sources}
             question, depth = fence(brief.question, "question"), self._answer_length(brief)
-            shown = self.wishes(brief) + self._prompt(brief, "task", question=question, depth=depth, **given)
+            shown = self.preamble(brief) + self._prompt(brief, "task", question=question, depth=depth, **given)
             if not brief.feedback:
                 return shown
             return f"{shown}\n\n{self._prompt(brief, 'improve', feedback=fence(brief.feedback, 'feedback'))}"
@@ -173,7 +174,9 @@ class ChatWriter(ChatRole):
         turns = present_turns(brief.turns, self.room.left(WHOLE, *known, share=_TURNS_SHARE))
         total = self.room.left(RECALLED_TOKENS, *known, turns, share=_RECALLED_SHARE)
         recalled = present_findings((), brief.recalled, total) if brief.recalled else PresentedSources("(none)")
-        total = self.room.left(FRESH_TOKENS, *known, turns, recalled.text, present_frame(brief.needs))
+        total = self.room.left(
+            SURVEY_TOKENS if brief.survey else FRESH_TOKENS, *known, turns, recalled.text, present_frame(brief.needs)
+        )
         sources = present_findings(brief.needs, brief.sources, total)
         unseen = (*sources.left_out, *(recalled.left_out if self.room.size is not None else ()))
         return task(turns, recalled.text, sources.text), note_left_out(unseen, self.room)
@@ -214,7 +217,7 @@ class RepairedSentences(NumberedAnswer):
         return {name: one_line(it) for name, it in data.items() if isinstance(it, str) and len(it) <= _LONGEST}
 
     @classmethod
-    def when_cut_off(cls, data: dict[str, Any]) -> dict[str, Any]:
+    def usable_part(cls, data: dict[str, Any]) -> dict[str, Any]:
         """Drop the last sentence, which may be incomplete."""
         return dict(list(data.items())[:-1])
 

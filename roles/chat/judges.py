@@ -20,6 +20,7 @@ from pydantic import BeforeValidator, Field, create_model, field_validator, mode
 from ...models.concurrency import gather_all
 from ...models.context_size import group_batches
 from ...text.wordings import weighs_sources
+from ...text.words import shorten
 from ..protocols import CitedClaim, Source, UncitedKind, UncitedSentence, Verdict, VerdictLabel
 from .judged_passages import JudgedPassage
 from .model_answers import (
@@ -46,7 +47,7 @@ CLAIMS_AT_ONCE: Final = 24
 _TOKENS_AT_ONCE: Final = 10_000
 _LEAST_PASSAGE_TOKENS: Final = 250
 _ALONE: Final = 3  # at most this many omitted claims are judged again one by one
-_SUMMED_UP: Final = 3  # passages that a paragraph's opening cites if it sums them up
+_SUMMED_UP: Final = 3  # passages that a sentence cites if its place lets it sum them up
 _ANSWER_TOKENS: Final = 110  # tokens of an answer per verdict, twice what most need
 _SHARE_TOKENS: Final = 25  # further tokens for each passage after the first
 _NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
@@ -203,7 +204,7 @@ def _lines(batch: _Batch) -> Iterator[str]:
         if before:
             yield f"Before P{number}: " + (f"P{shown[before]}" if before in shown else before)
         several = len(item.ids) > 1
-        sums_up = weighs_sources(claim.sentence) or (claim.opens and len(item.ids) >= _SUMMED_UP)
+        sums_up = weighs_sources(claim.sentence) or (claim.may_sum_up and len(item.ids) >= _SUMMED_UP)
         does = "weighs" if several and sums_up else "cites"
         yield f"P{number}, {does} passage{'s' if several else ''} {', '.join(item.ids)}: {item.shown}"
         shown[one_line(strip_markers(claim.sentence))] = number
@@ -323,9 +324,8 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
     adds: dict[str, Literal["idle", "contradicts"]] = dict.fromkeys(against, "contradicts")
     adds |= {name: "idle" for name, share in shares.items() if share and share.does == "idle" and not spans[name]}
     # Name passages by their markers, and the sentence without its id, since a repair shows other ids.
-    reason = _NAMED.sub(
-        lambda match: f"[{match[1]}]" if match[1] else "the sentence", one_line(answer.reason)[:_LONGEST_REASON]
-    )
+    named = _NAMED.sub(lambda match: f"[{match[1]}]" if match[1] else "the sentence", one_line(answer.reason))
+    reason = shorten(named, _LONGEST_REASON)
 
     def verdict(name: str) -> Verdict:
         label: VerdictLabel = "contradicted" if name in against else answer.label

@@ -52,7 +52,7 @@ class StructuredAnswer(BaseModel):
         return objects
 
     @classmethod
-    def when_cut_off(cls, data: dict[str, Any]) -> dict[str, Any]:
+    def usable_part(cls, data: dict[str, Any]) -> dict[str, Any]:
         """Return the usable part of an answer that was cut off."""
         return data
 
@@ -102,24 +102,24 @@ def build_schema(model: type[StructuredAnswer]) -> dict[str, Any]:
     made = model.model_json_schema()
     definitions, used = made.get("$defs", {}), Counter(_REFERENCE.findall(json.dumps(made)))
     shared = {name for name, number in used.items() if number > _MOST_INLINED}
-    schema = {"title": model.__name__, **_strict(made, definitions, shared)}
+    schema = {"title": model.__name__, **_make_strict(made, definitions, shared)}
     return schema | (
-        {"$defs": {name: _strict(definitions[name], definitions, shared) for name in shared}} if shared else {}
+        {"$defs": {name: _make_strict(definitions[name], definitions, shared) for name in shared}} if shared else {}
     )
 
 
-def _strict(schema: dict[str, Any], definitions: dict[str, Any], shared: Collection[str]) -> dict[str, Any]:
+def _make_strict(schema: dict[str, Any], definitions: dict[str, Any], shared: Collection[str]) -> dict[str, Any]:
     """Reduce a schema to what strict mode accepts; nested objects are inlined, unless they are `shared`."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return {"$ref": schema["$ref"]} if name in shared else _strict(definitions[name], definitions, shared)
+        return {"$ref": schema["$ref"]} if name in shared else _make_strict(definitions[name], definitions, shared)
     if "properties" not in schema:
         plain = {part: schema[part] for part in _SCHEMA_FIELDS if part in schema}
-        return {**plain, "items": _strict(schema["items"], definitions, shared)} if "items" in schema else plain
+        return {**plain, "items": _make_strict(schema["items"], definitions, shared)} if "items" in schema else plain
     fields = schema["properties"]
     return {
         "type": "object",
-        "properties": {name: _strict(field, definitions, shared) for name, field in fields.items()},
+        "properties": {name: _make_strict(field, definitions, shared) for name, field in fields.items()},
         "required": list(fields),
         "additionalProperties": False,
     }
@@ -142,8 +142,8 @@ class ChatRole:
     room: Room = field(default=UNLIMITED, kw_only=True)
     note: Note = field(default=log_note, kw_only=True)
 
-    def wishes(self, brief: Brief) -> str:
-        """Format the author's preferences, to be put before a task; empty without any."""
+    def preamble(self, brief: Brief) -> str:
+        """The author's preferences as a text to put before a task; empty without any."""
         if not brief.preferences:
             return ""
         return f"{self.prompts['preferences'].render(lines=present_lines(brief.preferences, 'preferences'))}\n\n"
@@ -189,7 +189,7 @@ def parse(
     problem = "it has no JSON object"
     for index, data in enumerate(model.candidates(json_objects(text))):
         try:
-            answer = model.model_validate(model.when_cut_off(data) if cut else data)
+            answer = model.model_validate(model.usable_part(data) if cut else data)
             check(answer)
         except ValidationError as error:
             # Without the inputs, which are the model's own text: this line becomes part of a prompt.

@@ -36,7 +36,7 @@ from ..protocols import EarlierSection, NeedCoverage, PassageSentence, Source, T
 SOURCES_TOKENS = 16_500
 EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
-_FULL_SHARE = 0.6  # share of the space for findings, for findings shown with quotes
+_FULL_SHARE = 0.4  # share of the space for findings, for findings shown with quotes
 _PLANNER_FINDINGS = 4  # evidence shown to a planner per need
 PAPER_TOKENS = 2_500
 
@@ -150,7 +150,7 @@ def first_words(statement: str, words: int = 25) -> str:
 def present_findings(
     needs: Sequence[NeedCoverage], sources: Sequence[Source], total_tokens: int = SOURCES_TOKENS
 ) -> PresentedSources:
-    """Format the findings for a writer by need, each with its marker and supporting quotes.
+    """Format the findings for a writer by need, those of one paper together, each with its marker and quotes.
 
     Keys are omitted, so that the writer cites by marker. Each paper has a name that sentences may use, which the checks
     accept only beside one of its markers. If the findings do not fit, those with the lowest scores (ties: the last of
@@ -161,8 +161,9 @@ def present_findings(
         return PresentedSources("(no sources)")
     keys = dict.fromkeys(source.paper.key for source in sources)
     papers = {key: letter_at(place) for place, key in enumerate(keys)}
+    letter_of = {source.evidence.id: papers[source.paper.key] for source in sources}
     brief = {
-        item.id: f"[{item.id}] {one_line(item.summary)} ({papers[source.paper.key]}, "
+        item.id: f"[{item.id}] {one_line(item.summary)} ({letter_of[item.id]}, "
         f"{section_label(item.section, source.category)})"
         for source in sources
         for item in [source.evidence]
@@ -183,7 +184,9 @@ def present_findings(
     left_out = _leave_out_weakest(blocks, sources, needs, total_tokens) if shortened_to else []
     parts = [fence(_paper_lines(sources, papers), "papers")] if sources else []
     for item in needs:
-        mine = [blocks.pop(name) for name in item.evidence if name in blocks]
+        names = [name for name in item.evidence if name in blocks]
+        letters = list(dict.fromkeys(letter_of[name] for name in names))
+        mine = [blocks.pop(name) for name in sorted(names, key=lambda name: letters.index(letter_of[name]))]
         if mine:
             parts.append(fence("\n\n".join([f"What has to be known: {one_line(item.need.text)}", *mine]), "findings"))
     if blocks:
@@ -310,6 +313,7 @@ def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: 
 
 
 FRESH_TOKENS = 8_000
+SURVEY_TOKENS = 12_000
 RECALLED_TOKENS = 4_000
 _TURN_TOKENS = 400
 

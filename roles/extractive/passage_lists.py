@@ -66,9 +66,9 @@ class ExtractiveWriter(Writer):
         self._scores = scores
 
     async def write(self, brief: Brief, listener: TextListener | None = None) -> Draft:
-        return await (self._answer(brief) if isinstance(brief, AnswerBrief) else self._section(brief))
+        return await (self._write_answer(brief) if isinstance(brief, AnswerBrief) else self._write_section(brief))
 
-    async def _section(self, brief: SectionBrief) -> Draft:
+    async def _write_section(self, brief: SectionBrief) -> Draft:
         """Write the section; notes name omitted parts of the experiment, and tell if few papers are near."""
         paragraphs = outline(brief.kind, brief.experiment, of_paper=brief.earlier is not None)
         needs = {item.need.text: item.need for item in brief.needs}
@@ -116,7 +116,7 @@ class ExtractiveWriter(Writer):
             or genre_of(one_line(source.evidence.quote)) != "detail"
         ]
 
-    async def _answer(self, brief: AnswerBrief) -> Draft:
+    async def _write_answer(self, brief: AnswerBrief) -> Draft:
         """List the passages nearest to each part of the question; empty when nothing is near."""
         blocks: list[str] = []
         taken: list[NearPassage] = []

@@ -179,7 +179,8 @@ async def conversation_list(
     request: Request, state: StateOf, current: str = "", q: Words = "", archived: bool = False
 ) -> Response:
     """The list beside the page: the conversations with these words, or the archived ones."""
-    context = {"conversations": await _entries(state, q, archived=archived), "thread_id": current}
+    shared = [] if archived else await asyncio.to_thread(people.shared_conversations, state.session.home, q)
+    context = {"conversations": await _entries(state, q, archived=archived), "shared": shared, "thread_id": current}
     return part(request, "conversation_list.html", context)
 
 
@@ -277,6 +278,7 @@ async def _conversation_page(
         "choices": papers[:_CHOICES],
         "labels": {name: found for name, found in label_choices(papers).items() if name in Labels.__annotations__},
         "conversations": await _entries(state),
+        "shared": await asyncio.to_thread(people.shared_conversations, home),
         "thread_id": thread_id,
         "turns": [await _turn_view(state, turn, thread_id) for turn in turns],
         "open": current,

@@ -35,7 +35,7 @@ _RETURN: Final = SIGN_IN + "/callback"
 _BEGUN: Final = "citeloom_sign_in"  # cookie
 PAGE: Final = "/settings/people"
 _ONCE: Final = "citeloom_once"  # a cookie with secrets that the page shows once
-_DEEDS: Final = 100  # shown
+_DEEDS: Final = 100  # entries of the audit log shown
 _AT_MACHINE: Final = (
     "There use '{citeloom} people invite', or serve without --name and token and open Settings, People."
 )

@@ -97,7 +97,7 @@ def set_cookies(
     request: Request,
     response: Response,
     cookies: Mapping[str, tuple[str, int]],
-    same_site: Literal["lax", "strict"] = "lax",  # an identity provider or a mail may lead here
+    same_site: Literal["lax", "strict"] = "lax",  # an identity provider or an email may lead here
 ) -> Response:
     """Set cookies with these values and ages, hidden from scripts, on a response, and return it."""
     secure = address_of_path(request, "/").startswith("https:")

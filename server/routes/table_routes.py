@@ -161,7 +161,7 @@ async def cell(
     """What a cell rests on, and a form to edit it, for the side panel."""
     found = await show_cell(table_id, state, key, column, study)
     records = await asyncio.to_thread(state.session.library.records)
-    paper = records[key].paper if key in records else None  # the user's own study
+    paper = records[key].paper if key in records else None  # None for the user's own study
     context = {
         "cell": found,
         "table_id": table_id,

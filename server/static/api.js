@@ -65,6 +65,11 @@ export function toast(said) {
   setTimeout(() => shown.remove(), 6000);
 }
 
+/** Copy a text to the clipboard, and say so. */
+export function copy(text, said) {
+  navigator.clipboard.writeText(text).then(() => toast(said), () => toast("The browser does not permit copying here."));
+}
+
 /** Have screen readers say something that is seen anyway. */
 export function announce(message) {
   document.getElementById("announcer").textContent = clean(message);

@@ -1,6 +1,6 @@
 // A conversation: asks, follows the answer as it is written, stops, resumes, improves, deletes.
 
-import { announce, part, Problem, send, toast } from "./api.js";
+import { announce, copy, part, Problem, send, toast } from "./api.js";
 import { beginDocument, editDocument, editing } from "./document.js";
 import { LiveTurn } from "./live.js";
 import { closePanel } from "./panel.js";
@@ -233,10 +233,6 @@ function textOf(turn) {
     (item) => `${item.querySelector(".id").textContent} ${item.querySelector("[dir]").textContent.trim()}`,
   );
   return `${[turn.querySelector(".prose").innerText.trim(), ...references].join("\n\n")}\n`;
-}
-
-function copy(text, said) {
-  navigator.clipboard.writeText(text).then(() => toast(said), () => toast("The browser does not permit copying here."));
 }
 
 // The papers to ask

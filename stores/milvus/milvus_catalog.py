@@ -54,7 +54,7 @@ def dimension(term: str, field: int) -> int:
 
 
 def count_terms(text: str, parent: str, section: str) -> Terms:
-    """How often a chunk has each term."""
+    """Count how often each term occurs in a chunk."""
     return {TEXT: Counter(analyze(text)), SECTION: Counter(analyze(f"{parent} {section}"))}
 
 

@@ -81,7 +81,7 @@ class MilvusConnection:
                 self._client = self._connect()
                 self._process = os.getpid()
             client = self._client
-        with self.named_errors():
+        with self.translate_errors():
             yield client
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class MilvusConnection:
                         server_manager_instance.release_server(path)
 
     @contextmanager
-    def named_errors(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """Translate the client's errors into ours, naming the address without its secrets."""
         from grpc import RpcError
         from pymilvus.exceptions import MilvusException
@@ -134,7 +134,7 @@ class MilvusConnection:
             raise MilvusUnavailableError(f"{self.url}: Milvus cannot be reached ({reason}).") from None
         from pymilvus import MilvusClient
 
-        with self.named_errors():
+        with self.translate_errors():
             return MilvusClient(
                 self.url.server,
                 token=self.url.token,

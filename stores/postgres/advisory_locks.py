@@ -64,19 +64,19 @@ class DatabaseLock:
     @contextlib.contextmanager
     def try_held(self) -> Iterator[bool]:
         with contextlib.closing(self._database.connect(autocommit=True)) as connection:
-            with self._database.named_errors():
+            with self._database.translate_errors():
                 held = try_lock(connection, self._name)
             try:
                 yield held
             finally:
-                with contextlib.suppress(CiteloomError), self._database.named_errors():
+                with contextlib.suppress(CiteloomError), self._database.translate_errors():
                     unlock(connection, self._name)  # the server learns of a closed connection only later
 
     @contextlib.asynccontextmanager
     async def held(self, on_wait: Callable[[int | None], object] | None = None) -> AsyncIterator[None]:
         connection, notified = await self._database.connect_async(), on_wait is None
         try:
-            with self._database.named_errors():
+            with self._database.translate_errors():
                 take = f"SELECT pg_try_advisory_lock({_KEY})"
                 while await (await connection.execute(take, (self._name,))).fetchone() != (True,):
                     if on_wait is not None and not notified:
@@ -129,7 +129,7 @@ class DatabaseCallLocks:
         try:
             if self._connection is None or self._connection.closed:
                 self._connection = self._database.connect(autocommit=True)
-            with self._database.named_errors():
+            with self._database.translate_errors():
                 return change(self._connection, f"call:{key}")
         except CiteloomError:
             self._connection = None  # the journal, on the same database, reports it

@@ -142,7 +142,7 @@ class PostgresWords(LibraryTables, WordIndex):
 
     def _read_papers(self) -> _Papers:
         rows = self.rows(_PAPERS)
-        with self.database.named_errors():
+        with self.database.translate_errors():
             _WORD_TOTALS.decode(list(_WORD_TOTALS.columns), [row for row in rows if row[1] is not None])
         self._papers = _Papers(rows)
         return self._papers

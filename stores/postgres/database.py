@@ -87,7 +87,7 @@ class Database:
         require_extra()
         from psycopg import Connection
 
-        with self.named_errors():
+        with self.translate_errors():
             connection = Connection.connect(autocommit=autocommit, **self._parameters())
         self._require_lease(connection)
         return connection
@@ -97,7 +97,7 @@ class Database:
         require_extra()
         from psycopg import AsyncConnection
 
-        with self.named_errors():
+        with self.translate_errors():
             connection = await AsyncConnection.connect(autocommit=True, **options, **self._parameters())
             if self.url.server:
                 cursor = await connection.execute(_ALIVE, (self.url.server,))
@@ -109,7 +109,7 @@ class Database:
     @contextmanager
     def connection(self) -> Iterator[Any]:
         """An autocommit connection for the block; raises our errors."""
-        with self.named_errors():
+        with self.translate_errors():
             connection = self.connect(autocommit=True) if self._pool is None else self._pool.getconn()
             try:
                 yield connection
@@ -135,14 +135,14 @@ class Database:
         """Close the connection and raise `LeaseLostError` if its server was evicted."""
         if not self.url.server:
             return
-        with self.named_errors():
+        with self.translate_errors():
             found = connection.execute(_ALIVE, (self.url.server,)).fetchone()
         if found is None:
             connection.close()
             raise LeaseLostError(f"{self.url}{_EVICTED}")
 
     @contextmanager
-    def reachable(self) -> Iterator[None]:
+    def require_reachable(self) -> Iterator[None]:
         """Raise `DatabaseError` if the database cannot be reached; used before there is any work that could pause."""
         try:
             yield
@@ -150,7 +150,7 @@ class Database:
             raise DatabaseError(error.message, help=ConnectionLostError.default_help) from error
 
     @contextmanager
-    def named_errors(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """Translate the driver's errors into ours, naming the database's address without its secrets."""
         require_extra()
         from psycopg import Error, InterfaceError, OperationalError

@@ -49,7 +49,7 @@ def prepare(url: DatabaseUrl) -> None:
         if url in _prepared:
             return
         database = Database(url)
-        with database.reachable(), database.named_errors(), database.connect(autocommit=True) as connection:
+        with database.require_reachable(), database.translate_errors(), database.connect(autocommit=True) as connection:
             if _read_version(connection) != TABLES_VERSION or not _checkpoints_ready(connection):
                 until = time.monotonic() + _LOCK_TIMEOUT
                 while not try_lock(connection, _LOCK):  # a waiting statement would block LangGraph's CREATE INDEX

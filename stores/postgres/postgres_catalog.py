@@ -83,7 +83,7 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
             yield SharedSql(connection)
 
     def _naming_damage(self) -> AbstractContextManager[None]:
-        return self.database.named_errors()
+        return self.database.translate_errors()
 
     def _among(self, column: str, values: Iterable[object]) -> tuple[str, object]:
         return f"{column} = ANY(?)", list(values)

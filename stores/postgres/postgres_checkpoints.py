@@ -43,7 +43,7 @@ async def open_database_checkpoints(database: Database) -> AsyncIterator[PlainPo
     """Open a saver on the database; raises `ConnectionLostError`, now or in a step whose connection is lost."""
     connection = await database.connect_async(prepare_threshold=0, row_factory=dict_row)
     try:
-        with database.named_errors():
+        with database.translate_errors():
             cursor = await connection.execute(NEWEST)
             found = await cursor.fetchone()
             continue_after(found["max"] if found else None)

@@ -38,7 +38,7 @@ class LibraryJournalConnection:
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
         if self._connection.closed:
             self._connection = self._reconnect()
-        with self._database.named_errors():
+        with self._database.translate_errors():
             if sql == LibraryJournalDatabase.begin:
                 self._leave()
                 self._pipeline = self._transaction.enter_context(self._connection.pipeline())
@@ -53,7 +53,7 @@ class LibraryJournalConnection:
         return cursor
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
-        with self._database.named_errors():
+        with self._database.translate_errors():
             cursor = self._connection.cursor()
             cursor.executemany(sql.replace("?", "%s"), rows)
             self._note_write()
@@ -63,10 +63,10 @@ class LibraryJournalConnection:
         """Commit; if the connection is lost meanwhile, ask the server whether the transaction was committed."""
         transaction = None
         if self._written is not None:
-            with self._database.named_errors():
+            with self._database.translate_errors():
                 (transaction,) = self._written.fetchone()
         try:
-            with self._database.named_errors():
+            with self._database.translate_errors():
                 self._connection.execute("COMMIT")
                 self._transaction.close()
                 self._pipeline = self._written = None
@@ -96,7 +96,7 @@ class LibraryJournalConnection:
             self._written = self._connection.execute("SELECT pg_current_xact_id_if_assigned()::text")
 
     def _leave(self) -> None:
-        with suppress(ConnectionLostError, DatabaseError), self._database.named_errors():
+        with suppress(ConnectionLostError, DatabaseError), self._database.translate_errors():
             self._transaction.close()
         self._pipeline = self._written = None
 

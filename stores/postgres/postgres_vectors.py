@@ -58,7 +58,7 @@ class PostgresVectors(LibraryTables, ChunkVectors):
 
     def get_chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         rows = self.rows(CHUNKS, id_columns(ids))
-        with self.database.named_errors():
+        with self.database.translate_errors():
             return {chunk.id: chunk for chunk in map(_chunk, rows)}
 
     def get_vectors(self, ids: Sequence[str], kind: VectorKind = "content") -> dict[str, Vector]:

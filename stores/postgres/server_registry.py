@@ -92,7 +92,7 @@ class DatabaseServerRegistry(ServerRegistry):
     def _serve(self, listener: Listener) -> None:
         while not self._leaving.is_set():
             try:
-                with closing(self._database.connect(autocommit=True)) as connection, self._database.named_errors():
+                with closing(self._database.connect(autocommit=True)) as connection, self._database.translate_errors():
                     connection.execute(f"LISTEN {self._channel}")
                     listener.orphans()  # after losing the database, some jobs may have ended without being registered
                     while not self._leaving.is_set():

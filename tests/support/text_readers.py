@@ -306,7 +306,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "is_reviewer_letter": categories.is_reviewer_letter,
     "classify_section": lambda text: categories.classify_section(text, 1),
     "translate_heading": categories.translate_heading,
-    "plain_heading": markdown.plain_heading,
+    "parse_heading": markdown.parse_heading,
     "find_unmarked_headings": lambda text: list(markdown.find_unmarked_headings(text.split("\n"))),
     "is_latin": words.is_latin,
     "foreign_language": words.foreign_language,

@@ -14,7 +14,7 @@ from typing import TextIO
 
 import pytest
 
-from citeloom.documents.pdf.ocr import Ocr, choose_ocr, find_ocr, grey_page, read_scanned
+from citeloom.documents.pdf.ocr import Ocr, choose_ocr, draw_grey_page, find_ocr, read_scanned
 from citeloom.errors import InputError
 from citeloom.ingestion.doctor import rebuild
 from citeloom.ingestion.ingest import ingest
@@ -217,7 +217,7 @@ def test_a_huge_page_is_drawn_at_a_smaller_size(tmp_path: Path) -> None:
     write_pdf(tmp_path / "huge.pdf", [Line("A line")])
     data = (tmp_path / "huge.pdf").read_bytes()
     (tmp_path / "huge.pdf").write_bytes(data.replace(b"[0 0 612 792]", b"[0 0 99999 99999]"))
-    image, resolution = grey_page(tmp_path / "huge.pdf", 1)
+    image, resolution = draw_grey_page(tmp_path / "huge.pdf", 1)
     assert image is None or image.width * image.height <= 16_000_000
     assert resolution < 300
 

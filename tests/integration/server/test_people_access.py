@@ -198,9 +198,21 @@ def test_a_conversation_is_readable_only_while_it_is_shared(group: Group) -> Non
                     assert SECRET not in answer.text or place in shown, (method, place)
                     assert answer.status_code in (404, 422) or place in shown, (method, place, answer.status_code)
         assert SECRET not in bo.get("/api/v1/conversations").text and _ok(ada.get(readers)) == {"readers": ["bo"]}
+        listed = {
+            name: other.get("/conversations?q=seeds").text for name, other in (("bo", bo), ("rea", rea), ("ada", ada))
+        }
+        assert "Shared with you" in listed["bo"] and "ada" in listed["bo"] and f'href="{shown[0]}"' in listed["bo"]
+        assert (
+            SECRET not in listed["rea"]
+            and "Shared with you" not in listed["ada"] + bo.get("/conversations?q=glockenspiel").text
+        )
+        assert "Shared with you" in bo.get("/").text
         assert ada.post(f"/conversations/{thread}/readers", data={"readers": ["*"]}).status_code == 303
-        assert SECRET in rea.get(shown[3]).text, "everybody with an account"
+        assert SECRET in rea.get(shown[3]).text and SECRET in rea.get("/conversations").text, (
+            "everybody with an account"
+        )
         _ok(ada.put(readers, json={"readers": []}))
+        assert not any("Shared with you" in other.get("/conversations").text for other in (bo, rea, ada))
         assert {other.get(path).status_code for other in (bo, rea) for path in shown} == {404}
 
 

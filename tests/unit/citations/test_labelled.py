@@ -12,7 +12,7 @@ import pytest
 from bench.checks import (
     Score,
     score_copied,
-    score_foreign,
+    score_fabricated,
     score_instructions,
     score_numbers,
     score_origins,
@@ -28,7 +28,7 @@ from bench.checks import (
         pytest.param(score_copied, 27, 1.0, 1.0, id="copied runs"),
         pytest.param(score_uncited, 20, 1.0, 1.0, id="citation missing"),
         pytest.param(score_instructions, 41, 1.0, 1.0, id="orders in sources"),
-        pytest.param(lambda: score_foreign("foreign_held_out.tsv"), 38, 0.9, 1.0, id="foreign citations"),
+        pytest.param(lambda: score_fabricated("foreign_held_out.tsv"), 38, 0.9, 1.0, id="fabricated citations"),
     ],
 )
 def test_labelled_cases_are_classified(score: Callable[[], Score], cases: int, precision: float, recall: float) -> None:

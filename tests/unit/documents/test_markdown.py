@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from citeloom.documents.markdown import parse_markdown, plain_heading
+from citeloom.documents.markdown import parse_heading, parse_markdown
 from citeloom.documents.types import Category
 
 PAPER = """\
@@ -207,7 +207,7 @@ def plain_cases() -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("row", plain_cases(), ids=lambda row: row["line"][:40])
 def test_a_line_is_a_heading_as_labelled(row: dict[str, str]) -> None:
-    found = plain_heading(row["line"])
+    found = parse_heading(row["line"])
     assert (str(found.level) if found else "-") == row["level"]
 
 

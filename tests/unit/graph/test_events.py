@@ -53,7 +53,7 @@ def test_the_final_event_says_whether_the_draft_was_changed(came: list[Any], tex
     telling = EventRecorder(heard.append)
     for event in (progress("writing", "writing"), *came):
         telling(event)
-    telling.done({"text": text})
+    telling.emit_done({"text": text})
     assert heard[1:-1] == came
     assert heard[-1] == {
         "source": "citeloom",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 from citeloom.documents import Category, Chunk, Evidence, EvidenceSpan, Paper
 from citeloom.drafts.written_draft import passage_of
+from citeloom.graph.role_inputs import worth_showing
 from citeloom.graph.state import number_evidence
 from citeloom.roles.protocols import Need, PassageFinding
+from citeloom.settings.config import Settings
 from citeloom.tools.found_evidence import EvidenceLimits, FoundEvidence, coverage, limit_findings
 
 FIRST = "Networks were permuted a thousand times with XSwap."
@@ -78,6 +83,17 @@ def test_findings_that_start_alike_and_continue_differently_are_two() -> None:
     assert ids == [["E1", "E2"]]
     assert [item["summary"] for item in new] == [alone.finding.statement, other.finding.statement]
     assert number_evidence(new, [[other, alone]]) == ([], [["E2", "E1"]])
+
+
+def test_a_survey_shows_twice_as_many_good_findings_of_a_need() -> None:
+    good = found(BEFORE, SHARED, "N1", 0.7).as_evidence("E1").as_dict()
+    records = [{**good, "id": f"E{number}"} for number in range(1, 31)]
+    session: Any = SimpleNamespace(settings=Settings(), extractive=frozenset())
+    shown = {
+        kind: len(worth_showing(records, cast(Any, {"route": {"kind": kind}, "queries": []}), session))
+        for kind in ("focused", "survey")
+    }
+    assert shown == {"focused": 8, "survey": 16}
 
 
 def test_two_searches_in_one_turn_share_the_marker() -> None:

@@ -10,7 +10,7 @@ import pytest
 import snowballstemmer
 from hypothesis import given, strategies as st
 
-from citeloom.text.words import foreign_language, plain_wording, stem, unescape_html
+from citeloom.text.words import foreign_language, plain_wording, shorten, stem, unescape_html
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,16 @@ def test_several_threads_can_stem_words_at_once() -> None:
         sys.setswitchinterval(interval)
     alone = snowballstemmer.stemmer("english")
     assert found == [alone.stemWord(word) for word in words * 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("no more than fits", "no more than fits"),
+        ("the passage limits this to edges of one kind", "the passage limits this to\u2026"),
+        ("a" * 40, "a" * 29 + "\u2026"),
+        ("", ""),
+    ],
+)
+def test_a_shortened_line_ends_behind_a_word(text: str, short: str) -> None:
+    assert shorten(text, 30) == short and len(short) <= 30

@@ -133,8 +133,8 @@ def test_a_conversation_answered_during_a_search_is_left_out(backend: Home, monk
     register.begin("chat-1")
     read = register._select
 
-    def select(*asked: Any) -> Any:
-        found = read(*asked)
+    def select(*asked: Any, **rows: Any) -> Any:
+        found = read(*asked, **rows)
         register.begin("chat-2")
         register.keep("chat-2", 1, "Why?", "Why?", finished_text())
         return found

@@ -74,6 +74,13 @@ def test_a_claim_beside_a_statement_of_absence_is_still_judged() -> None:
     assert absence_pairs(text, [source]) == [(sentences(text)[1].text, "E1")]
 
 
+def test_the_first_sentence_of_a_paragraph_and_those_of_the_last_may_sum_up_others() -> None:
+    text = "Opening [E1]. Second [E1].\n\nNext [E1]. More [E1].\n\nVerdict [E1]. Its limit [E1].\n"
+    may = [claim.may_sum_up for claim in cited_claims(text, [make_source("E1")]).values()]
+    assert may == [True, False, True, False, True, True]
+    assert not cited_claims("One paragraph [E1]. Its end [E1].", [make_source("E1")])["Its end [E1]."].may_sum_up
+
+
 def test_only_a_failed_search_for_a_need_supports_a_statement_of_absence() -> None:
     text = "The library does not report how dropout affects calibration on clinical data."
     assert absence_findings(text, None) == [], "a run without needs cannot tell"

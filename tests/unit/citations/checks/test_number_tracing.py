@@ -40,6 +40,11 @@ def test_millions_may_be_written_with_an_m() -> None:
     assert {375_000_000, 1_500_000} <= values and 20_000_000 not in values
 
 
+def test_the_mass_of_an_isotope_is_part_of_its_name() -> None:
+    text = "Uptake of 99mTc, 18F-FDG and 68Ga was 12 at 14C and 3M counts; 13C NMR took 40 min."
+    assert [str(number.value) for number in claimed_numbers(text)] == ["12", "14", "3E+6", "40"]
+
+
 def test_a_dose_after_a_numbered_day_counts() -> None:
     dosed = "Figures 1 and 10 show 15 mg/kg on day 1 and 10 mg/kg on day 2."
     assert [str(number.value) for number in given_numbers(dosed)] == ["15", "10"]

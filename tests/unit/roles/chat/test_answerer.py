@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -154,6 +155,30 @@ def test_many_findings_fit_into_the_prompt_with_the_weakest_as_statements(source
         "words:" in laid.text.partition("[E90]")[2]
         and "words:" not in laid.text.partition("[E1]")[2].partition("[E2]")[0]
     )
+
+
+def test_findings_of_one_paper_stand_together_under_a_need_the_best_paper_first(source: Source) -> None:
+    other = replace(source.paper, key="other2020")
+    papers = {"E1": source.paper, "E2": other, "E3": source.paper, "E4": other}
+    sources = tuple(
+        Source(replace(source.evidence, id=name, key=paper.key), paper, source.text) for name, paper in papers.items()
+    )
+    needs = (NeedCoverage(Need("N1", "how well degree does", ("degree does",)), tuple(papers), 2, 1, (), "met"),)
+    laid = present_findings(needs, sources).text
+    assert re.findall(r"^\[(E\d)\]", laid, re.MULTILINE) == ["E1", "E3", "E2", "E4"]
+
+
+async def test_the_writer_of_a_survey_is_shown_more_findings(scripted: Any, source: Source) -> None:
+    sources = tuple(
+        Source(replace(source.evidence, id=f"E{number}", summary="It said much. " * 20), source.paper, source.text)
+        for number in range(1, 161)
+    )
+    shown = []
+    for survey in (False, True):
+        caller = scripted(ANSWER)
+        await answerer(caller).write(brief(source, sources=sources, survey=survey, needs=()))
+        shown.append(len(re.findall(r"^\[E\d+\]", caller.text(), re.MULTILINE)))
+    assert 80 < shown[0] < shown[1] < 160
 
 
 async def test_the_planner_starts_from_question_and_evidence(

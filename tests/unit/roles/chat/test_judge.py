@@ -323,6 +323,6 @@ async def test_a_paragraphs_first_sentence_that_cites_several_passages_summarise
 ) -> None:
     caller = scripted(*["no answer"] * 4)
     sources = [make_source(f"E{number}") for number in range(1, count + 1)]
-    opening = CitedClaim("Degree mattered on graphs of three kinds [E1] [E2] [E3].", tuple(sources), opens=opens)
+    opening = CitedClaim("Degree mattered on graphs of three kinds [E1] [E2] [E3].", tuple(sources), may_sum_up=opens)
     await ChatJudge(caller, prompts, max_tokens=900).judge([opening])
     assert f"P1, {does} passages" in str(caller.asked[0][-1].content)
