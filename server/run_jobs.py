@@ -322,7 +322,9 @@ class Orders:
             key, until = f"order:{ending}", asyncio.get_running_loop().time() + _TIMEOUT
             while not (await taken if isawaitable(taken := self._locks.try_acquire(key)) else taken):
                 if asyncio.get_running_loop().time() > until:
-                    raise ServerError(503, "Another request works on it.", help="Ask again in a moment.", retry_after=5)
+                    raise ServerError(
+                        503, "Another request is changing it.", help="Ask again in a moment.", retry_after=5
+                    )
                 await asyncio.sleep(_POLL_INTERVAL)
             try:
                 yield
