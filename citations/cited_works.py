@@ -156,7 +156,7 @@ def pages_in(locator: str) -> frozenset[int]:
 
 
 def _join_neighbours(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
-    """The marks with neighbours as one: `[1][2]`, `[1]-[3]`, `[@a] [@b]`."""
+    """Join neighbouring marks into one: `[1][2]`, `[1]-[3]`, `[@a] [@b]`."""
     joined: list[CitationMark] = []
     for mark in marks:
         last = joined[-1] if joined else None

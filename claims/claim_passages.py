@@ -47,8 +47,7 @@ SHOWN_WORDS: Final = 160  # characters of a sentence in a message
 class NearSentence:
     """The sentence at `start:end` of a passage with most of a claim's words, alone and with its neighbours (`around`).
 
-    `share` (0-1) is the share of the claim's words that the sentence has, `back` the share of the sentence's words that
-    the claim has.
+    `share` (0-1) is the share of the claim's words found in the sentence, `back` the share of its words in the claim.
     """
 
     chunk: Chunk

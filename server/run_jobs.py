@@ -248,7 +248,7 @@ async def load_ended_turn(thread_id: str, home: homes.Home) -> Job:
 
 
 async def load_ended_table(table_id: str, session: serving.Session) -> Job:
-    """Load the table that a job made which no server knows any more; raises `UnknownTableError`."""
+    """Load the table made by a job that no server knows any more; raises `UnknownTableError`."""
     table = await aload_table(session, table_id)
     return _ended_job(table["table_id"], "table", agreement_of(table) or table)
 
@@ -277,10 +277,7 @@ _TIMEOUT: Final = 30.0  # seconds to wait for another server
 
 @dataclass(slots=True)
 class Orders:
-    """Serialises changes and deletions of a run, conversation or paper, also across servers that share a database.
-
-    Used from one event loop.
-    """
+    """Serialises changes and deletions, also across servers that share a database; used from one event loop."""
 
     _endings: serving.RecentEndings | None = None
     _locks: serving.CallLocks | None = None
@@ -325,7 +322,9 @@ class Orders:
             key, until = f"order:{ending}", asyncio.get_running_loop().time() + _TIMEOUT
             while not (await taken if isawaitable(taken := self._locks.try_acquire(key)) else taken):
                 if asyncio.get_running_loop().time() > until:
-                    raise ServerError(503, "Another request works on it.", help="Ask again in a moment.", retry_after=5)
+                    raise ServerError(
+                        503, "Another request is changing it.", help="Ask again in a moment.", retry_after=5
+                    )
                 await asyncio.sleep(_POLL_INTERVAL)
             try:
                 yield

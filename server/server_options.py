@@ -95,8 +95,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def token_from_environment(name: str = "CITELOOM_SERVER_TOKEN") -> SecretStr | None:
     """Read a secret, such as the server's token, from the variable `name`, or from the file that `NAME_FILE` names (for
-    example a container secret); raises `ConfigurationError` if the file is unreadable.
-    """
+    example a container secret); raises `ConfigurationError` if the file is unreadable."""
     token, file = os.environ.get(name), os.environ.get(f"{name}_FILE")
     if file and not token:
         try:

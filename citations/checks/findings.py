@@ -48,15 +48,15 @@ Severity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class RuleSpec:
-    """The severity of a rule, whether it is about whole sentences, whose span its findings have, and what the writer
-    should do about it, since the message of a finding is meant for the reader."""
+    """The severity of a rule, whether its findings span whole sentences, and what the writer should do about them (the
+    message of a finding is for the reader)."""
 
     severity: Severity
     of_sentence: bool = False
     remedy: str = ""
 
 
-# By the name of the rule; their severities are explained there.
+# The rules by name; `finding_rules.toml` explains the severities.
 RULES: Final[Mapping[str, RuleSpec]] = {
     name: RuleSpec(**spec) for name, spec in read_rules(__file__, "finding_rules")["rules"].items()
 }

@@ -137,7 +137,7 @@ def slug(text: str) -> str:
 
 
 def not_writable(path: Path, error: OSError) -> InputError:
-    """The error of a file, or of a folder for files."""
+    """Build the error for a file or folder that cannot be written."""
     return InputError(
         f"{path}: cannot be written ({error.strerror or error}).",
         help="Choose another folder with --out.",

@@ -242,9 +242,7 @@ Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib f
 
 @ingest_router.post("/papers", status_code=202, response_class=Response, responses=reference_answers(507))
 async def add_papers(
-    call: JobCall,
-    files: Files,
-    replace: Annotated[bool, Form(description="Replace papers with these keys.")] = False,
+    call: JobCall, files: Files, replace: Annotated[bool, Form(description="Replace existing papers.")] = False
 ) -> Response:
     """Store files and ingest them in the background; refused files are named with the reason at the end."""
 

@@ -101,7 +101,7 @@ def test_an_erratum_is_not_mistaken_for_its_paper(citeloom: Citeloom, home: Path
     assert (done.json["papers"][0]["outcome"], done.json["papers"][0]["doi"]) == ("not-found", "")
 
 
-def test_differences_are_shown_and_the_bib_entry_stays(
+def test_differences_are_shown_and_the_bib_entry_is_kept(
     citeloom: Citeloom, home: Path, services: MetadataServer
 ) -> None:
     before = citeloom("papers", "show", "obrien2019seeds", "--home", home, "--json").json
@@ -176,7 +176,7 @@ def test_an_unknown_key_queries_no_service(citeloom: Citeloom, home: Path, servi
     assert (done.code, services.requests) == (2, []) and "nobody2000" in done.err
 
 
-def test_references_are_completed_and_the_users_own_fields_stay(
+def test_references_are_completed_and_the_users_own_fields_are_kept(
     citeloom: Citeloom, home: Path, exp: Path, services: MetadataServer
 ) -> None:
     citeloom("papers", "enrich", "obrien2019seeds", "--home", home, **services.settings())

@@ -175,7 +175,7 @@ async def test_an_added_paper_asks_only_for_its_row(library: Library, papers: Pa
     assert screener.shown == ["hedy2022"] and reader.asked == [("hedy2022", ("growth",))]
 
 
-async def test_a_cell_edited_by_a_person_stays(library: Library) -> None:
+async def test_a_cell_edited_by_a_person_is_kept(library: Library) -> None:
     reader = Reader()
     fill = filler(library, reader, Screener())
     await fill.fill(Scope())

@@ -87,7 +87,7 @@ async def test_lost_vectors_are_recomputed(home: Home, open_library: Callable[..
     assert problems(again) == []
 
 
-async def test_a_complete_paper_without_its_file_stays(library: Library, papers: Path) -> None:
+async def test_a_complete_paper_without_its_file_is_kept(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     (papers / "ada2020.md").unlink()
     before = image(library)

@@ -170,7 +170,7 @@ async def test_a_sentence_is_judged_once_against_all_its_sources(write: Any) -> 
     assert verdicts == ["supported"] * 3 and record["findings"] == []
 
 
-async def test_a_marker_that_adds_nothing_is_dropped_and_its_sentence_stays(write: Any) -> None:
+async def test_a_marker_that_adds_nothing_is_dropped_and_its_sentence_is_kept(write: Any) -> None:
     model = Jointly("idle", f"{GOOD} {JOINT}")
     record = (await write(model)).record
     assert model.repairs == [] and len(model.judged) == 1, "that takes no call"

@@ -111,7 +111,7 @@ def test_an_existing_plot_is_shown_and_missing_ones_are_not_mentioned(home: Path
     assert any("secret.png" in warning and "gone.png" in warning for warning in record["warnings"])
 
 
-def test_a_plot_without_a_caption_becomes_a_labelled_figure_and_its_mention_stays(
+def test_a_plot_without_a_caption_becomes_a_labelled_figure_and_its_mention_is_kept(
     home: Path, exp: Path, tmp_path: Path
 ) -> None:
     given = json.loads(exp.read_text("utf-8"))

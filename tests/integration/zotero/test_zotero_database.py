@@ -188,7 +188,7 @@ async def test_links_and_missing_or_oversized_files_are_not_read(
     assert {item["reason"] for item in again["refused"]} == reasons and again["added"] == []
 
 
-async def test_a_paper_whose_file_is_temporarily_missing_stays(
+async def test_a_paper_whose_file_is_temporarily_missing_is_kept(
     zotero: MadeZotero, open_library: Callable[..., Library]
 ) -> None:
     library, settings = open_library(), load_settings(zotero=str(zotero.folder))

@@ -19,5 +19,5 @@ from citeloom.documents.edited_documents import links_to_keys
         ("It rose (see [@lee], n = 3; p < 0.1).", "It rose (see [@lee], n = 3; p < 0.1)."),
     ],
 )
-def test_the_words_beside_a_citation_stay(written: str, read: str) -> None:
+def test_the_words_beside_a_citation_are_kept(written: str, read: str) -> None:
     assert links_to_keys(written) == read

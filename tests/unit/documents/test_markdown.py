@@ -241,7 +241,7 @@ def test_marked_headings_and_a_single_bold_line_leave_text_as_it_is() -> None:
     assert len(outline(f"**One**\n\n{PROSE}**Two**\n\n{PROSE}**Three**\n\n{PROSE}")) == 1
 
 
-def test_an_abstract_without_a_heading_after_it_ends() -> None:
+def test_an_abstract_ends_even_if_no_heading_follows() -> None:
     paragraphs = [f"Paragraph {number} " + "of many words " * 60 for number in range(9)]
     assert parse_markdown("# Looms\n\n## Abstract\n\n" + "\n\n".join(paragraphs)).abstract() == "\n\n".join(
         paragraph.strip() for paragraph in paragraphs[:4]

@@ -37,5 +37,5 @@ def test_an_ellipsis_marks_omitted_text(text: str, quote: str | None, shown: str
 
 
 @pytest.mark.parametrize("words", ["Ranks (p < 0.05) were high", "f(x, y) = x", "Ranks (and so on, A) were high", ""])
-def test_brackets_without_a_target_stay(words: str) -> None:
+def test_brackets_without_a_target_are_kept(words: str) -> None:
     assert omit_pointers(words) == words

@@ -51,12 +51,12 @@ def test_all_spans_stay_if_nothing_has_changed() -> None:
     assert placed(SOURCE) == VERDICT
 
 
-def test_if_the_first_chunk_changed_spans_in_others_stay() -> None:
+def test_if_the_first_chunk_changed_spans_in_others_are_kept() -> None:
     changed = replace(SOURCE, text=f"Now {OWN.text}")
     assert placed(changed) == replace(VERDICT, start=None, end=None, spans=(SECOND,))
 
 
-def test_spans_in_a_changed_chunk_are_dropped_and_the_first_stays() -> None:
+def test_spans_in_a_changed_chunk_are_dropped_and_the_first_is_kept() -> None:
     gone = replace(SOURCE, passage=SHOWN[:1])
     assert placed(gone) == replace(VERDICT, spans=(FIRST, THIRD))
 

@@ -59,7 +59,7 @@ def test_consecutive_sentences_share_a_citation() -> None:
         (FIRST, "It explained most edges [1, p. 9].", OWN),
     ],
 )
-def test_a_typed_citation_stays(first: str, last: str, expected: str) -> None:
+def test_a_typed_citation_is_kept(first: str, last: str, expected: str) -> None:
     run = finished_run()
     changed = [(0, first), (1, last)]
     edits = [EditedSentence(place, words) for place, words in changed if words not in (FIRST, LAST)]
@@ -99,7 +99,7 @@ def test_a_users_subheading_equal_to_a_title_is_kept(written: str, expected: set
         ("[but see @other]", " [but see @other]."),
     ],
 )
-def test_text_before_a_citation_stays(bracket: str, expected: str) -> None:
+def test_text_before_a_citation_is_kept(bracket: str, expected: str) -> None:
     document = EditedDocument(f"# Discussion\n\n{FIRST} It explained most edges {bracket}.\n")
     (imported,), _ = import_sections(editable_text(finished_run(), []), document, Path("discussion.md"))
     text = text_of(replace(editable_text(finished_run(), []), sections=(imported.section,)))

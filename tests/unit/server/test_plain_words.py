@@ -21,5 +21,5 @@ from citeloom.server.routes.html import without_markup
         (" ", " "),
     ],
 )
-def test_markup_is_removed_and_outer_blanks_stay(written: str, shown: str) -> None:
+def test_markup_is_removed_and_outer_blanks_are_kept(written: str, shown: str) -> None:
     assert without_markup(written) == shown

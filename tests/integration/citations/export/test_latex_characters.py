@@ -71,7 +71,7 @@ def _compile(folder: Path, engine: str) -> None:
         subprocess.run(command, cwd=folder, capture_output=True, check=False)
 
 
-def test_symbols_become_latex_commands_and_addresses_stay() -> None:
+def test_symbols_become_latex_commands_and_addresses_stay_unchanged() -> None:
     tex = convert("# Results\n\nα ≤ 5 in $β_1$, x⁻¹, `γ`, Nguyễn and ♀.\n", "", "tex").decode()
     body = tex.partition("\\begin{document}")[2]
     for command in (r"\ensuremath{\alpha}", r"\ensuremath{\leq}", r"\ensuremath{\beta}", r"{\symbolfont ♀}", "Nguyễn"):

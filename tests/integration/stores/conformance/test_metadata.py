@@ -64,7 +64,7 @@ def test_correcting_a_year_keeps_the_doi_of_a_key(store: MetadataStore) -> None:
     assert store.dois([replace(PAPER, year=2021)]) == {"ada2020": "10.5555/article"}
 
 
-def test_earlier_statements_and_notices_stay(store: MetadataStore) -> None:
+def test_earlier_statements_and_notices_are_kept(store: MetadataStore) -> None:
     store.keep_work("10.5555/x", "Crossref", {"citations": 5, "volume": "1"}, [RETRACTION], [], 1.0)
     store.keep_work("10.5555/x", "Crossref", {"citations": 5, "volume": "1"}, [], [], 2.0)
     store.keep_work("10.5555/x", "Crossref", {"citations": 9, "volume": "1"}, [], [], 3.0)

@@ -41,7 +41,7 @@ def begin(runs: RunRegister, thread_id: str, fingerprint: str = "f", question: s
     )
 
 
-def test_if_two_owners_leave_at_the_same_time_one_stays(backend: Home) -> None:
+def test_if_two_owners_leave_at_the_same_time_one_remains(backend: Home) -> None:
     first, second = backend.accounts(), backend.accounts()
     for name in ("ada", "bo"):
         first.accept(first.invite(name, "owner"), "hash")

@@ -102,7 +102,7 @@ def test_messages_name_the_words_and_spans_point_to_them() -> None:
         ("Smith et al. showed this [E3].", "[citation needed] showed this [E3]."),
     ],
 )
-def test_failing_words_are_marked_and_the_rest_stays(text: str, expected: str) -> None:
+def test_failing_words_are_marked_and_the_rest_is_kept(text: str, expected: str) -> None:
     neutral, findings = replace_invalid_citations(text, SOURCES, "")
     assert neutral == expected
     assert bool(findings) == (text != expected)

@@ -37,7 +37,7 @@ def test_the_users_own_numbers_and_verdicts_do_not_reach_a_search(field: str, ke
     "field",
     ["BERT-base with k-means++ and F1 scores", "GPT-4 and ResNet50 on CIFAR-10", "node2vec embeddings of graphs"],
 )
-def test_names_that_contain_numbers_stay(field: str) -> None:
+def test_names_that_contain_numbers_are_kept(field: str) -> None:
     assert strip_own_results(field) == field
 
 

@@ -117,7 +117,7 @@ def test_passages_follow_the_paragraph_that_they_are_near_to() -> None:
     assert blocks(draft)[place + 2] == f"- “{FITTING}” [E1], in “Results”"
 
 
-def test_a_passage_does_not_say_which_sentence_of_the_paragraph_it_is_near_to() -> None:
+def test_a_listed_passage_does_not_name_its_nearest_sentence() -> None:
     given = source(1, FITTING, key="varga2021")
     reasoning = "Soil dried in the sun. Temperature scaling lowered the calibration error."
     draft = write("discussion", near(reasoning, given), sources=(given,), reasoning=reasoning)
