@@ -45,6 +45,9 @@ _OTHERS = (
 )
 
 
+_WORDS = re.compile(r"\w+(?:['\u2019-]\w+)*")  # a dash of several hyphens separates words
+
+
 @dataclass(frozen=True, slots=True)
 class NamedSource:
     """The names by which a sentence may refer to a source it cites: its authors' family names, and its year.
@@ -63,13 +66,13 @@ class NamedSource:
 
     def reports_on(self, authors: Sequence[str], year: str) -> bool:
         """Whether the source's own words name these authors, and the year if one is given; a key names the first."""
-        said = set(re.findall(r"[\w'\u2019-]+", self.words)) if authors else set()
+        said = set(_WORDS.findall(self.words)) if authors else set()
         if len(authors) == 1:
             key = re.compile(rf"{re.escape(_comparable(authors[0]))}[\d_].*")
             keys = (word for word in said if re.search(r"\d{4}", word) and key.fullmatch(word.casefold()))
             if any(year[:4] in word for word in keys):
                 return True
-        return bool(authors) and all(said.issuperset(re.findall(r"[\w'\u2019-]+", name)) for name in (*authors, year))
+        return bool(authors) and all(said.issuperset(_WORDS.findall(name)) for name in (*authors, year))
 
     def is_named(self, authors: Sequence[str], others: bool, year: str) -> bool:
         """Whether "Lee and Gitter (2022)" names this source: its first author comes first, with its year or none."""

@@ -23,6 +23,7 @@ from ..text.words import read_rules
 from .checks.unicode_folding import fold
 
 MARKER = re.compile(r"\[(E[1-9]\d{0,5})\]")
+MARKER_LIST = re.compile(rf"{MARKER.pattern}(?:(?:,? and |[,;] ?)?{MARKER.pattern})*")
 _GROUP = re.compile(r"(?:\[E[1-9]\d{0,5}\])+")
 
 _FORMS: Final = {name: re.compile(rule) for name, rule in read_rules(__file__, "citation_patterns")["markers"].items()}

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from ..citations.checks.citation_coverage import reports_others_work
-from ..citations.markers import MARKER, marker_ids
+from ..citations.markers import MARKER, MARKER_LIST, marker_ids
 from ..documents.categories import standard_section
 from ..documents.types import Category
 from ..models.concurrency import gather_all
@@ -34,7 +34,6 @@ from .claim_records import ClaimLabel, Does, PassageRecord, SourceRecord
 
 _BATCH_TOKENS: Final = 9_500  # of one call's passages
 _BATCH_CLAIMS: Final = 14
-_MARKERS: Final = re.compile(rf"{MARKER.pattern}(?:(?:,? and |[,;] ?)?{MARKER.pattern})*")
 _VERDICTS: Final = TypeAdapter(tuple[Verdict, ...])
 _LABELS: Final[Mapping[str, ClaimLabel]] = {
     "supported": "supported",
@@ -66,7 +65,7 @@ class JudgedClaim:
         def list_keys(markers: re.Match[str]) -> str:
             return join_words([*dict.fromkeys(keys.get(name, f"[{name}]") for name in marker_ids(markers[0]))])
 
-        return tuple(replace(verdict, reason=_MARKERS.sub(list_keys, verdict.reason)) for verdict in verdicts)
+        return tuple(replace(verdict, reason=MARKER_LIST.sub(list_keys, verdict.reason)) for verdict in verdicts)
 
     @property
     def shown(self) -> dict[PassageSentence | str, int]:

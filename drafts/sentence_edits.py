@@ -36,8 +36,8 @@ SHOWN_IN_REPAIR: Final = frozenset({"partly-supported", "other-side-unsaid"})
 IDLE: Final = "idle-marker"
 
 _OFFERED: Final = 3  # sources for a sentence that cites none
-_BEARING: Final = 1  # sources beside those that a sentence cites
-_BEARS: Final = 0.5  # share of a sentence's words that such a source has
+_BEARING: Final = 2  # sources beside those that a sentence cites
+_BEARS: Final = 0.4  # share of a sentence's words that such a source has
 _SAME_CLAIM: Final = 0.6
 # Characters read when looking for edits that change other sentences: a base amount, and a factor of the text length.
 _READ_AT_LEAST: Final = 8_000

@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 from ..documents.bibliography import Refusal
@@ -19,7 +20,7 @@ from ..documents.types import Paper
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_catalog import Change
-from .ingest_events import Embedded, IngestEvent, Staged, Stored
+from .ingest_events import Begun, Embedded, IngestEvent, Staged, Stored
 from .plan import PaperPlan, complete_change
 from .reading import IngestExecutor
 
@@ -71,6 +72,8 @@ class Indexing:
 
     async def _embed_groups(self, pending: Iterator[Sequence[PaperPlan]], queue: asyncio.Queue[Change | None]) -> None:
         for group in pending:
+            for paper in (plan.record.paper for plan in group):
+                self._emit(Begun(paper.key, paper.title or Path(paper.source).name))
             plans = await asyncio.gather(*(self._with_images(plan) for plan in group))
             for place, plan in enumerate(plans):
                 wanted = self._summarize if plan.wants_summary else None

@@ -26,6 +26,14 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """The figures and texts of a paper are being read; without a title it is called by its file."""
+
+    key: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class Embedded:
     """This many more texts were embedded."""
 
@@ -55,7 +63,7 @@ class Described:
     total: int
 
 
-IngestEvent = Waiting | Planned | Embedded | Staged | Stored | Described
+IngestEvent = Waiting | Planned | Begun | Embedded | Staged | Stored | Described
 
 
 @dataclass(frozen=True, slots=True)

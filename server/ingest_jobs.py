@@ -15,6 +15,7 @@ from typing import Any, Final
 from ..api import checking, ingesting, running
 from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
 from ..api.serving import JobOrder, Session
+from ..documents.pdf.reader import BY_OCR
 from ..errors import CiteloomError
 from .job import Emit, Job, lost_connection
 from .jobs import Jobs
@@ -131,7 +132,7 @@ class IngestJobs:
         replaced = [self.uploads.place_of(sources[key]) for key in report.updated if key in sources]
         await self.tidy(ended=[upload_id], changed=[place[0] for place in replaced if place is not None])
         later = [
-            RefusedFile(name=strip_folder(item.path, folder), reason=strip_folder(item.reason, folder))
+            RefusedFile(name=strip_folder(item.path, folder), reason=_uploaded(strip_folder(item.reason, folder)))
             for item in report.refused
         ]
         return {
@@ -203,6 +204,13 @@ def require_services(session: Session) -> None:
 
 def _emitter(emit: Emit) -> Callable[[ingesting.IngestEvent], None]:
     return lambda event: emit((record := ingesting.event_record(event))["kind"], record)
+
+
+def _uploaded(reason: str) -> str:
+    """Why a file was refused, with what whoever uploaded it can do."""
+    return reason.replace(
+        BY_OCR, "upload it with its text recognized, or have this server's owner set CITELOOM_OCR=auto"
+    )
 
 
 def _strip_path(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -182,6 +182,8 @@ def reports_others_work(words: str, own: str = "") -> bool:
         if in_question and not _FOUND.match(words, end):
             continue
         before, after = words[max(0, start - _AROUND) : start].split()[-2:], words[end : end + _AROUND].split()[:2]
-        if one_line(" ".join([*before, match[0], *after])).casefold() not in own:
+        # "preprints and published papers" may be what the experiment studies.
+        studied = len(before) > 1 and match[0].casefold().startswith("published")
+        if one_line(" ".join([*before, match[0], *([] if studied else after)])).casefold() not in own:
             return True
     return False

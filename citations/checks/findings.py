@@ -15,8 +15,9 @@ from typing_extensions import TypedDict  # as in `graph/state.py`, which holds t
 
 from ...documents import Evidence
 from ...documents.marker_escaping import unescape
+from ...plurals import join_words
 from ...text.words import read_rules, shorten
-from ..markers import MARKER, CitedSentence
+from ..markers import MARKER, MARKER_LIST, CitedSentence, marker_ids
 
 Rule = Literal[
     "unknown-marker",
@@ -111,18 +112,21 @@ _REPEATED: Final = re.compile(r"(\([^()\s]+\))(?: ?\1)+")
 
 
 def for_reader(message: str, evidence: Mapping[str, Evidence]) -> str:
-    """Replace the markers of a message: in quoted words by `(key)`, repeated keys once; elsewhere by `key, page 4`."""
+    """Replace the markers of a message: in quoted words by `(key)`, elsewhere by `key, page 4`; in a list each once."""
     quoted, mark, said = message.rpartition('" ')
 
     def key_of(match: re.Match[str]) -> str:
         found = evidence.get(match[1])
         return f"({found.key})" if found else match[0]
 
-    def place_of(match: re.Match[str]) -> str:
-        found = evidence.get(match[1])
-        return match[0] if found is None else found.key if found.page is None else f"{found.key}, page {found.page}"
+    def place_of(name: str) -> str:
+        found = evidence.get(name)
+        return f"[{name}]" if found is None else found.key if found.page is None else f"{found.key}, page {found.page}"
 
-    return _REPEATED.sub(r"\1", MARKER.sub(key_of, quoted)) + mark + MARKER.sub(place_of, said)
+    def places_of(markers: re.Match[str]) -> str:
+        return join_words([*dict.fromkeys(map(place_of, marker_ids(markers[0])))])
+
+    return _REPEATED.sub(r"\1", MARKER.sub(key_of, quoted)) + mark + MARKER_LIST.sub(places_of, said)
 
 
 def shorten_words(words: str) -> str:

@@ -28,9 +28,9 @@ _STRAY = 0.02  # maximum share of control or undefined characters
 _RIGHT_TO_LEFT = 0.3  # of the letters
 _ODD_WORDS = 0.4  # maximum share of words with digits or signs between letters
 
-_OCR = "--ocr or CITELOOM_OCR=auto has tesseract read it"
-NO_MAP = f"its fonts do not say which letters they draw (no Unicode map), so its text cannot be read; {_OCR}"
-SCANNED = f"holds pictures of pages without any text (scanned?); {_OCR}"
+BY_OCR = "--ocr or CITELOOM_OCR=auto has tesseract read it"
+NO_MAP = f"its fonts do not say which letters they draw (no Unicode map), so its text cannot be read; {BY_OCR}"
+SCANNED = f"holds pictures of pages without any text (scanned?); {BY_OCR}"
 RIGHT_TO_LEFT = "is written from right to left, which a PDF gives in the wrong order; ingest its text instead"
 
 

@@ -236,7 +236,7 @@ def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Prep
     yield from group_batches(ordered, lambda item: item.costs, tokens, most)
 
 
-_LONGEST_REASON: Final = 300  # characters
+_LONGEST_REASON: Final = 500  # characters
 _LABELLED: Final = re.compile(r"^\s*(?:passage\s+)?\[?(e\d{1,6})\]?\s*$", re.IGNORECASE)
 
 

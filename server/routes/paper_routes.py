@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
@@ -337,6 +337,8 @@ PageNumber = Annotated[int, Query(ge=1, le=100_000)]
 Quote = Annotated[str, Query(max_length=4000)]
 _PAGE: Final = 50  # papers
 _PASSAGES: Final = 6
+_HITS: Final = 10  # passages for each paper of a list, since some papers have many
+_BEFORE, _AFTER = 8, 16  # words shown around a word that was found
 _MAX_TEXT: Final = 40_000  # characters of a paper shown at once
 SORTS: Final = {
     "title": "Title",
@@ -368,6 +370,7 @@ async def library(
         "filtered": bool(q or any(limits.values())),
         "labels": label_choices(everything),
         "passages_found": await _find_passages(state, q, limits) if q and not offset else [],
+        "words_found": await _find_words(state, q, found[offset : offset + _PAGE]) if in_text else {},
         "export": urlencode({name: value for name, value in query.items() if value and name != "sort"}),
         "sorts": SORTS,
         "endings": [*ingesting.PAPER_SUFFIXES, ".bib"],
@@ -408,6 +411,20 @@ async def _find_passages(state: ServerState, words: str, limits: Mapping[str, An
         return await asearch(state.session, words, _PASSAGES, years=years, **labels)
     except InputError:
         return []
+
+
+async def _find_words(state: ServerState, words: str, papers: Sequence[results.PaperSummary]) -> dict[str, Any]:
+    """Where each of these papers has the words best, by its key: page, and what stands around the first of them."""
+    keys = [paper["key"] for paper in papers]
+    hits = await asearch(state.session, words, _HITS * len(keys), "bm25", keys) if keys else []
+    return {hit["key"]: {"page": hit["page"], "text": _around(hit["text"], words.split())} for hit in reversed(hits)}
+
+
+def _around(text: str, words: Iterable[str]) -> str:
+    """The part of a passage with the first of these words."""
+    folded = text.casefold()
+    at = min((place for word in words if (place := folded.find(word.casefold())) >= 0), default=0)
+    return " ".join([*text[:at].split()[-_BEFORE:], *text[at:].split()[:_AFTER]])
 
 
 @pages.post("/library/sample")

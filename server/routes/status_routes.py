@@ -172,7 +172,7 @@ async def choose(
         return await _settings_page(request, state, {**entered, "problem": problem}, int(problem["status"]))
     key_said = f" Its key is in {kept}." if kept else ""
     said = f"{model} answers." if act != "save" else f"{model or 'No model of its own'} is set for {role}.{key_said}"
-    return await _settings_page(request, state, {**entered, "said": said})
+    return await _settings_page(request, state, {**entered, "said": said, "saved": act == "save"})
 
 
 def may_change(state: ServerState) -> bool:

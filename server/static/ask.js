@@ -105,9 +105,18 @@ async function addTurn(number) {
   byId("live").replaceChildren();
   beginDocument();
   live = null;
-  if (followed) byId(`turn-${number}`).scrollIntoView({ block: "start" });
+  if (followed) {
+    byId(`turn-${number}`).scrollIntoView({ block: "start" });
+    uncover(byId(`turn-${number}`).querySelector(".suggested"));
+  }
   byId("alone-box").hidden = false;
   question.placeholder = "Ask a follow-up, or something else";
+}
+
+/** Scroll on if the question box hides a part of what is suggested to be asked next. */
+function uncover(suggested) {
+  const hidden = suggested ? suggested.getBoundingClientRect().bottom - composer.getBoundingClientRect().top : 0;
+  if (hidden > 0 && hidden < suggested.offsetHeight) scrollBy({ top: hidden });
 }
 
 /** Show an answer again, after its text was changed. */
@@ -317,6 +326,7 @@ document.addEventListener("click", ({ target }) => {
   if (!suggested) return;
   question.value = suggested.textContent.trim();
   question.focus();
+  question.setSelectionRange(question.value.length, question.value.length);
 });
 
 // The list of conversations

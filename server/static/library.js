@@ -50,17 +50,26 @@ function listen(id) {
   embedded = 0;
   let texts = 0;
   let stored = []; // keys
+  let wanted = ""; // how many papers there are to read
+  const read = new Map(); // titles of those being read, by key
+  const tell = () => say([stored.length && `${stored.length} of ${wanted} added`, read.size && `reading ${[...read.values()][0]}`].filter(Boolean).join(", "));
   working("Reading");
   progress.removeAttribute("value");
   const events = {
     reset: () => {
       embedded = 0;
       stored = [];
+      read.clear();
     },
     waiting: () => say("Waiting for another process that writes to the library"),
     planned: (plan) => {
       texts = plan.texts;
-      say(`Indexing ${counted(plan.papers, "paper")}`);
+      wanted = counted(plan.papers, "paper");
+      say(`Indexing ${wanted}`);
+    },
+    begun: ({ key, title }) => {
+      read.set(key, title);
+      tell();
     },
     embedded: ({ count }) => {
       embedded += count;
@@ -68,7 +77,8 @@ function listen(id) {
     },
     stored: ({ key }) => {
       stored.push(key);
-      say(`Added ${key}`);
+      read.delete(key);
+      tell();
       refreshing ??= refresh(); // one at a time
     },
     described: ({ done, total }) => say(`Described ${done} of ${counted(total, "figure")}`),

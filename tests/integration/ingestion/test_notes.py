@@ -115,7 +115,7 @@ async def test_a_note_without_a_paper_is_reported_and_is_not_a_paper(library: Li
     (papers / "grace2021.notes.md").write_bytes(b"\xff\xfeN\0o\0")
     report = await ingest(library, [papers])
     assert report.added == ("ada2020", "grace2021")
-    assert [Path(warning.split(":")[0]).name for warning in report.warnings] == [
+    assert [Path(warning.partition(" is a note")[0]).name for warning in report.warnings] == [
         "nobody1900.notes.md",
         "ada2020.notes.md",
     ]

@@ -13,6 +13,7 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.stores.server_jobs import JobOrder, ServerJobs
 from tests.support.left_jobs import leave_job, left_jobs
 from tests.support.sample_library import SAMPLES
+from tests.support.scanned_pdfs import PAGE, write_scan
 from tests.support.served_app import Event, Served, served_app
 
 NEW = "moreau2025machines.md"
@@ -132,6 +133,13 @@ def test_a_paper_sent_twice_at_once_is_added_once(served: Served) -> None:
     assert same[0].startswith("mine2.md is the same paper as mine,") and "is the same paper as copy," in same[1]
     assert not any("title" in line for line in result["warnings"] if line.startswith("mine2.md"))
     assert stored(served) == ["copy.md", "mine.md"]
+
+
+def test_whoever_uploads_a_scan_hears_of_no_option_of_the_command_line(served: Served, tmp_path: Path) -> None:
+    write_scan(tmp_path / "scan.pdf", [PAGE])
+    (refused,) = report(upload(served, ("scan.pdf", (tmp_path / "scan.pdf").read_bytes())))["refused"]
+    assert "without any text" in refused["reason"] and "recognized" in refused["reason"]
+    assert "--" not in refused["reason"]
 
 
 def test_a_refused_text_is_reported_with_or_without_its_pdf(served: Served, shared_dir: Path) -> None:

@@ -344,8 +344,19 @@ def test_a_citation_shows_a_card_and_its_question_can_be_repeated_without_its_pa
     page.goto(served.url)
     page.locator("[data-suggest]").first.click()
     expect(page.locator("#question")).to_have_value(re.compile("^What does “.*” find"))
+    expect(page.locator("#question")).to_be_focused()
+    assert page.locator("#question").evaluate("(field) => field.selectionStart === field.value.length"), "to write on"
     ask(page)
     answered(page)
+    page.locator("#turn-1").get_by_role("button", name="Copy").click()
+    toast, box = page.locator(".toast").bounding_box(), page.locator("#composer").bounding_box()
+    suggested = page.locator("#turn-1 .suggested").bounding_box()
+    assert toast and box and suggested and toast["y"] + toast["height"] <= box["y"], (
+        "options and question stay in sight"
+    )
+    assert suggested["y"] + suggested["height"] <= box["y"] + 1 or suggested["y"] >= box["y"], (
+        "seen whole or not at all"
+    )
     citation = page.locator("#turn-1 a.citation").first
     citation.hover()
     card = page.get_by_role("tooltip")

@@ -39,6 +39,14 @@ def test_papers_are_found_by_their_words_and_sorted(page: Page, served: ServedPr
     assert "sort=key" in page.url
 
 
+def test_words_of_a_text_open_the_paper_where_they_stand(page: Page, served: ServedProcess) -> None:
+    page.goto(f"{served.url}/library?q=narrowest+tension")
+    expect(page.get_by_text("No title, author, venue or key has all these words")).to_be_visible()
+    page.locator(".papers").get_by_role("link", name="narrowest at the highest").click()
+    expect(page.locator("#panel .textLayer")).to_contain_text("narrowest at the highest tension")
+    expect(page.locator("#announcer")).to_have_text("The cited words are marked.")
+
+
 def test_a_tag_and_a_collection_filter_the_library_and_a_question(page: Page, served: ServedProcess) -> None:
     address = f"{served.url}/api/v1/papers/{PAPER}"
     entry = page.request.get(address).json()["bibtex"].rstrip().removesuffix("}").rstrip().removesuffix(",")
@@ -110,7 +118,9 @@ def test_a_stopped_upload_lists_the_papers_that_it_added(page: Page, served: Ser
         file.write_text(f"# Sails of {file.stem}\n\n{said} " + f"The sail of {file.stem} was mended. " * 300)
     page.goto(f"{served.url}/library")
     page.locator("#files").set_input_files(files)
-    expect(page.locator("#adding-status")).to_contain_text("Added")
+    expect(page.locator("#adding-status")).to_contain_text(
+        re.compile(r"^\d+ of 60 papers added, reading Sails of sail\d+$")
+    )
     page.get_by_role("button", name="Stop").click()
     stopped = page.locator("#added .notice")
     expect(stopped).to_contain_text(re.compile(r"^Stopped\. \d+ papers? (was|were) kept:"))

@@ -24,6 +24,28 @@ SCRIPT = b"/OpenAction << /S /JavaScript /JS (app.alert\\(1\\); document.title =
 LINK = b"/Annots [<< /Subtype /Link /Rect [0 0 612 792] /A << /S /URI /URI (javascript:document.title='owned') >> >>]"
 
 
+WITHOUT_LIGATURES = """async (words) => {
+  const style = document.querySelector('link[href$="/citeloom.css"]').href;
+  const { findWords } = await import(style.replace("citeloom.css", "marks.js"));
+  const root = document.createElement("div");
+  for (const line of [
+    "Fitted well: Looms of a scienti\\0c workshop keep the same",
+    "warp tension for as long as no thread \\0ts the",
+    "other side of the frame or is o\\0 it. The end.",
+  ])
+    root.append(Object.assign(document.createElement("span"), { textContent: line }), document.createElement("br"));
+  return findWords(root, words).map((range) => range.toString());
+}"""
+
+
+def test_cited_words_are_marked_without_a_hole_where_a_pdf_lacks_letters(page: Page, served: ServedProcess) -> None:
+    page.goto(served.url)
+    quote = "Looms of a scientific workshop keep the same warp tension for as long as no thread fits "
+    quote += "the other side of the frame or is off it."
+    marked = page.evaluate(WITHOUT_LIGATURES, quote)
+    assert len(marked) == 1 and marked[0].startswith("Looms of a scienti") and marked[0].endswith("frame or is")
+
+
 def test_a_cited_pdf_opens_beside_the_answer_with_the_words_highlighted(
     window: Callable[..., BrowserContext], served: ServedProcess, library_home: Path
 ) -> None:

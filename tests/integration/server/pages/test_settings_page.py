@@ -44,6 +44,7 @@ def test_a_model_is_saved_with_the_tested_key_and_an_empty_name_is_not_tested(
             expect(form.get_by_role("status")).to_have_text("fake answers.")
             form.get_by_role("button", name="Save").click()
             expect(form.get_by_role("status")).to_contain_text("fake is set for chat.")
+            expect(form.get_by_role("status").get_by_role("link")).to_have_text("add papers")  # what comes next
             expect(form.get_by_label("Key")).to_have_value("")
             assert KEY not in page.content()
             assert KEY in (tmp_path / "config" / "citeloom" / "citeloom.toml").read_text("utf-8")

@@ -67,7 +67,10 @@ def test_hostile_text_is_read_in_linear_time(text: str) -> None:
     find_fabricated(text, known_keys=KEYS)  # a pattern that backtracks would hang the suite here
 
 
-TOLD = "As Kerry and Bland showed, and as Eldridge et al. found in 2006, sizes matter (see bhatnagar2023saocp)."
+TOLD = (
+    "As Kerry and Bland showed, and as Eldridge et al. found in 2006, sizes matter (see bhatnagar2023saocp)"
+    "---Anderson *et al.* built one."
+)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +84,7 @@ TOLD = "As Kerry and Bland showed, and as Eldridge et al. found in 2006, sizes m
         ("Bhatnagar et al. (2023), cited there, gave an example [E1].", []),
         ("Bhatnagar et al. (2022), cited there, gave an example [E1].", ["Bhatnagar et al. (2022)"]),
         ("Bhat et al., cited there, gave an example [E1].", ["Bhat et al."]),
+        ("Logic works in cells, as reported by Anderson et al., cited by Lauer et al. [E1].", []),
     ],
 )
 def test_a_study_may_be_named_in_the_words_of_the_cited_source(text: str, foreign: list[str]) -> None:

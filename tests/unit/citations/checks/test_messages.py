@@ -40,6 +40,9 @@ def test_a_reader_sees_keys_and_pages_instead_of_markers() -> None:
     message = for_reader('"Seeds matter [E1][E2]." is not supported by [E1]: too few runs', known)
     assert message == f'"Seeds matter ({key})." is not supported by {key}, page 4: too few runs'
     assert for_reader('"Seeds matter [E99]." cites [E99], which is no evidence', known).count("[E99]") == 2
+    again = known | {"E2": known["E1"], "E3": replace(known["E1"], page=None)}
+    listed = for_reader('"Seeds matter." is only partly supported by [E1] and [E2] and [E3]: [E1], [E2] say so', again)
+    assert listed == f'"Seeds matter." is only partly supported by {key}, page 4 and {key}: {key}, page 4 say so'
     assert for_reader("No quotes, and [E1]", known) == f"No quotes, and {key}, page 4"
 
 

@@ -202,7 +202,20 @@ def test_the_experiments_own_words_need_no_citation_in_a_differently_built_sente
         uncited_sentences("The hypothesis holds in part: preprints and published papers show the same change.", own)
         == []
     )
+    told = "Preprints and published papers did not change at once, as only 25 of the 200 tokens did."
+    assert uncited_sentences(told, own) == []
     assert uncited_sentences("As is known, published papers show the same change.", own)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Here we ask how drift differs from change, and whether preprints move at the same time as published papers.",
+        "It remains to be settled how much of it is drift, and whether published papers follow.",
+    ],
+)
+def test_what_is_asked_about_published_papers_needs_no_citation(question: str) -> None:
+    assert uncited_sentences(question, "") == []
 
 
 @pytest.mark.parametrize(
