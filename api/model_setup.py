@@ -153,9 +153,11 @@ async def _try_model(settings: Settings, role: str) -> None:
         raise
     except Exception as error:
         said = chat_identity(settings, named).without_secret(" ".join(str(error).split()))[:300]
+        missing = getattr(error, "status_code", None) == 404 and not url.rstrip("/").endswith("/v1")
+        help_ = "the address: it usually ends in /v1" if missing else "the server, the model's name and the key"
         raise InputError(
-            f"{shown_address(url)}: {model} did not answer ({type(error).__name__}: {said}).",
-            help="Nothing was written. Check the server, the model's name and the key.",
+            f"{shown_address(url)}: {model} did not answer ({said or type(error).__name__}).",
+            help=f"Nothing was written. Check {help_}.",
         ) from error
 
 

@@ -103,7 +103,8 @@ class Guard:
         acting.set(name)
 
         async def log(status: int) -> None:
-            if status != 429:  # else strangers could fill the log; their other attempts are few
+            signed_in = who is None and status == 303  # which is logged with the name
+            if status != 429 and not signed_in:  # else strangers could fill the log; their other attempts are few
                 await asyncio.to_thread(accounts.log, name, f"{scope['method']} {scope['path']}", str(status))
 
         if scope["method"] not in _SAFE and (who is not None or scope["path"] == SIGN_IN):

@@ -209,7 +209,8 @@ def _emitter(emit: Emit) -> Callable[[ingesting.IngestEvent], None]:
 def _uploaded(reason: str) -> str:
     """Why a file was refused, with what whoever uploaded it can do."""
     return reason.replace(
-        BY_OCR, "upload it with its text recognized, or have this server's owner set CITELOOM_OCR=auto"
+        BY_OCR,
+        "upload it with its text recognized, or start the server with CITELOOM_OCR=auto, where tesseract is installed",
     )
 
 

@@ -24,9 +24,11 @@ from markupsafe import Markup
 
 from ...api import messages, run_texts
 from ...documents.plain_text import plain_text
+from ...text.sentences import sentence_spans
 from ..access import caller
 from ..problems import MEDIA_TYPE, ServerError
 
+_OPENING: Final = 400  # characters
 _CUT_OFF: Final = re.compile(r"(?<!\w)\*\*(?=\w)|(?<=\S)\*\*(?!\w)")  # bold type that begins or ends outside the words
 _STOPS: Final = re.compile(r"[,;:.)\]]{1,2}(?=\s|$)")  # end of the preceding sentence
 # Characters that reorder the text after them, in some programs even outside their element.
@@ -70,6 +72,7 @@ def page(request: Request, template: str, context: Mapping[str, Any], status: in
         "who": who.person.name if who is not None else "",
         "group": people if people.in_use else None,
         "owner": "",  # who shares the page's text with the reader
+        "may_set_models": who is None or "admin" in who.rights,
         "reads_only": who is not None and "write" not in who.rights,
     }
     return HTMLResponse(_environment().get_template(template).render({**shared, **context}), status)
@@ -101,6 +104,11 @@ def without_markup(words: str) -> str:
     stops = _STOPS.match(words)
     opening = stops[0] if stops else ""
     return opening + "\n".join(map(plain, words[len(opening) :].split("\n")))
+
+
+def opening(passage: str) -> str:
+    """The first sentences of a passage, about 400 characters, to be marked where it stands."""
+    return passage[: next((end for _, end in sentence_spans(passage) if end >= _OPENING), len(passage))]
 
 
 def without_styles(html: Markup) -> Markup:
@@ -140,6 +148,7 @@ def _environment() -> Environment:
         doi=run_texts.doi_html,
         reference=run_texts.reference_html,
         moment=moment,
+        opening=opening,
         zotero=run_texts.zotero_html,
     )
     return environment

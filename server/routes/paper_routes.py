@@ -24,6 +24,7 @@ from ...documents.pdf.drawing import MAX_WORDS
 from ...documents.safe_files import FileRefusedError
 from ...errors import InputError
 from ...settings.config import RetrievalMode
+from ...text.sentences import sentence_spans
 from ..ingest_jobs import require_services
 from ..job import Job, JobRecord
 from ..job_requests import JobCall, event_stream
@@ -338,7 +339,6 @@ Quote = Annotated[str, Query(max_length=4000)]
 _PAGE: Final = 50  # papers
 _PASSAGES: Final = 6
 _HITS: Final = 10  # passages for each paper of a list, since some papers have many
-_BEFORE, _AFTER = 8, 16  # words shown around a word that was found
 _MAX_TEXT: Final = 40_000  # characters of a paper shown at once
 SORTS: Final = {
     "title": "Title",
@@ -414,17 +414,19 @@ async def _find_passages(state: ServerState, words: str, limits: Mapping[str, An
 
 
 async def _find_words(state: ServerState, words: str, papers: Sequence[results.PaperSummary]) -> dict[str, Any]:
-    """Where each of these papers has the words best, by its key: page, and what stands around the first of them."""
+    """Where each of these papers has the words best, by its key: page, and the sentence with most of them."""
     keys = [paper["key"] for paper in papers]
     hits = await asearch(state.session, words, _HITS * len(keys), "bm25", keys) if keys else []
-    return {hit["key"]: {"page": hit["page"], "text": _around(hit["text"], words.split())} for hit in reversed(hits)}
+    return {
+        hit["key"]: {"page": hit["page"], "text": _sentence_with(hit["text"], words.split())} for hit in reversed(hits)
+    }
 
 
-def _around(text: str, words: Iterable[str]) -> str:
-    """The part of a passage with the first of these words."""
-    folded = text.casefold()
-    at = min((place for word in words if (place := folded.find(word.casefold())) >= 0), default=0)
-    return " ".join([*text[:at].split()[-_BEFORE:], *text[at:].split()[:_AFTER]])
+def _sentence_with(text: str, words: Iterable[str]) -> str:
+    """The sentence of a passage that has most of these words."""
+    sought = [word.casefold() for word in words]
+    sentences = [text[start:end] for start, end in sentence_spans(text)]
+    return max(sentences, key=lambda sentence: sum(word in sentence.casefold() for word in sought), default=text)
 
 
 @pages.post("/library/sample")

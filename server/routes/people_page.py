@@ -18,10 +18,10 @@ from fastapi.responses import JSONResponse, RedirectResponse
 
 from ...api.messages import install_hint
 from ...api.people import RIGHTS, Role, Scope, begin_group, enter, join
-from ...errors import ConfigurationError
+from ...errors import ConfigurationError, InputError
 from ..access import MCP, METADATA, Caller, People, address_of_path, caller
 from ..guard import SIGN_IN
-from ..problems import ServerError
+from ..problems import Problem, ServerError, to_problem
 from ..server_options import SIGN_IN_LASTS
 from ..server_state import ServerState, StateOf
 from .html import page
@@ -127,7 +127,10 @@ def create_first_account(request: Request, state: StateOf, name: Field = "", pas
         raise ServerError(403, "The first account must be created on the server's machine.", help=_AT_MACHINE)
     if state.jobs.counts():
         raise ServerError(409, "A question, text or ingest is in progress.", help="Wait until it ends, or stop it.")
-    person = begin_group(state.session.home, name, password)
+    try:
+        person = begin_group(state.session.home, name, password)
+    except InputError as error:
+        return page(request, "people_first.html", {"name": name, "problem": to_problem(error)}, 422)
     request.app.state.people.update_in_use()
     return begin_session(request, request.app.state.people, person, RedirectResponse(PAGE, 303))
 
@@ -138,8 +141,15 @@ def people_page(request: Request, state: StateOf) -> Response:
     if not people.in_use:
         if not may_begin(request, state):
             raise ServerError(403, "This server has no accounts.", help=_AT_MACHINE)
-        return page(request, "people_first.html", {})
-    who = _who()
+        return page(request, "people_first.html", {"name": "", "problem": None})
+    return _people_page(request, state)
+
+
+def _people_page(
+    request: Request, state: ServerState, name: str = "", role: Role = "writer", problem: Problem | None = None
+) -> Response:
+    """The page, with what was entered to invite somebody if that is refused."""
+    people, who, options = request.app.state.people, _who(), state.options
     accounts, owner = people.accounts, "admin" in who.rights
     context = {
         "you": who.person,
@@ -149,8 +159,10 @@ def people_page(request: Request, state: StateOf) -> Response:
         "deeds": accounts.audit_lines("" if owner else who.person.name, _DEEDS),
         "rights": RIGHTS,
         "once": dict(parse_qsl(request.cookies.get(_ONCE, ""))),
+        "here_only": options.loopback and not options.names,
+        "entered": {"name": name, "role": role, "problem": problem},
     }
-    response = page(request, "people.html", context)
+    response = page(request, "people.html", context, 422 if problem else 200)
     response.delete_cookie(_ONCE)
     return response
 
@@ -158,6 +170,7 @@ def people_page(request: Request, state: StateOf) -> Response:
 @router.post(PAGE)
 def change_people(
     request: Request,
+    state: StateOf,
     people: PeopleOf,
     who: Who,
     act: Annotated[str, Form(pattern="^(invite|change|remove)$")],
@@ -167,7 +180,11 @@ def change_people(
 ) -> Response:
     """Invite somebody, or change or remove an account."""
     if act == "invite":
-        link = f"{address_of_path(request, '/join')}?invitation={people.accounts.invite(name, role)}"
+        try:
+            invitation = people.accounts.invite(name, role)
+        except InputError as error:
+            return _people_page(request, state, name, role, to_problem(error))
+        link = f"{address_of_path(request, '/join')}?invitation={invitation}"
         return _show_once(request, link=link, invited=name.strip().lower())
     if act == "remove":
         people.accounts.remove(name)

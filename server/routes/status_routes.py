@@ -16,7 +16,7 @@ from ...api import model_setup, people, remembering, results, stored_runs
 from ...api.library_upkeep import acheck_library, alibrary_counts, describe_settings
 from ...errors import CiteloomError
 from ...settings.config import Settings
-from ...settings.key_trust import DEFAULT
+from ...settings.key_trust import DEFAULT, user_configuration
 from ..access import caller
 from ..problems import ServerError, to_problem
 from ..request_models import MemoryBody, ProposalBody
@@ -170,8 +170,11 @@ async def choose(
     except CiteloomError as error:
         problem = to_problem(error)
         return await _settings_page(request, state, {**entered, "problem": problem}, int(problem["status"]))
+    saved = (
+        f"{model or 'No model of its own'} is set for {role}. Saved in {user_configuration()}, for all your libraries."
+    )
     key_said = f" Its key is in {kept}." if kept else ""
-    said = f"{model} answers." if act != "save" else f"{model or 'No model of its own'} is set for {role}.{key_said}"
+    said = f"{model} answers. It is not saved yet." if act != "save" else saved + key_said
     return await _settings_page(request, state, {**entered, "said": said, "saved": act == "save"})
 
 

@@ -15,7 +15,8 @@ export function findWords(root, words) {
   const parts = words.split(/\s+/).map(fold).filter(Boolean);
   const windows = whole.length ? [] : parts.slice(WINDOW - 1).map((_, start) => parts.slice(start, start + WINDOW).join(""));
   const found = join(windows.flatMap((window) => placesOf(text, window).slice(0, 1)));
-  if (found.length) lengthen(found, text, parts);
+  const skipped = windows.findIndex((window) => text.includes(window)); // words that the text has otherwise
+  if (found.length) lengthen(found, text, parts, parts.slice(0, skipped).join("").length);
   return [...whole, ...found].map(([start, end]) => {
     const range = new Range();
     range.setStart(...places[start]);
@@ -34,13 +35,14 @@ function join(places) {
   return joined;
 }
 
-/** Have places begin and end with the first and last two words that were looked for, if these are near. */
-function lengthen(places, text, parts) {
+/** Have places begin and end with the first and last two words that were looked for, if these are near, or begin like the first word, `letters` before them. */
+function lengthen(places, text, parts, letters) {
   const [first, last] = [places[0], places.at(-1)];
   const [opening, closing] = [parts.slice(0, 2).join(""), parts.slice(-2).join("")];
-  const start = text.lastIndexOf(opening, first[0]);
+  const [start, like] = [opening, parts[0].slice(0, 2)].map((words) => text.lastIndexOf(words, first[0]));
   const end = text.indexOf(closing, last[1] - closing.length) + closing.length;
   if (start >= 0 && first[0] - start <= GAP) first[0] = start;
+  else if (like >= 0 && letters <= GAP && first[0] - like <= letters) first[0] = like;
   if (end > last[1] && end - last[1] <= GAP) last[1] = end;
 }
 

@@ -51,7 +51,9 @@ def test_an_empty_server_can_be_set_up_without_a_restart(tmp_path: Path, monkeyp
             refused = browser.post("/settings/models", data=asked)
             assert refused.status_code == 422
             assert "did not answer" in refused.text
-            assert "sk-wrong" not in refused.text
+            assert "sk-wrong" not in refused.text and "Error" not in refused.text
+            elsewhere = browser.post("/settings/models", data={**asked, "base_url": model.base_url.removesuffix("/v1")})
+            assert elsewhere.status_code == 422 and "it usually ends in /v1" in elsewhere.text
             foreign = browser.post("/settings/models", data=asked, headers={"Origin": "http://evil.example"})
             assert foreign.status_code == 403
             saved = browser.post("/settings/models", data={**asked, "key": KEY})
@@ -59,7 +61,7 @@ def test_an_empty_server_can_be_set_up_without_a_restart(tmp_path: Path, monkeyp
             shown = [browser.get("/settings").text, browser.get("/api/v1/settings").text, saved.text]
             assert not any(KEY in text for text in shown)
             file = tmp_path / "config" / "citeloom" / "citeloom.toml"
-            assert KEY in file.read_text("utf-8")
+            assert KEY in file.read_text("utf-8") and f"Saved in {file}" in saved.text
             assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
             # The key that is kept goes to its own address only.

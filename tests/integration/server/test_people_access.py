@@ -311,3 +311,5 @@ def test_the_log_says_who_changed_what(group: Group) -> None:
         log = olga.get("/settings/people").text
         assert f"DELETE /api/v1/conversations/{thread}" in log and SECRET not in log
         assert thread not in reader.get("/settings/people").text, "others see what they did themselves"
+        assert "signed in</span>" in log and "nobody signed in" not in log
+        assert "For written answers" in olga.get("/").text and "For written answers" not in ada.get("/").text

@@ -93,19 +93,27 @@ def test_the_person_at_the_machine_becomes_the_owner_and_then_everybody_signs_in
         asked = owner.post("/api/v1/research", json={"question": "How many seeds?"}, timeout=300).json()
         agent = httpx.post(f"{served.url}/mcp", json=opening, headers=accepts).headers["mcp-session-id"]
         first = {"name": "Ada", "password": PASSWORD}
-        for wrong in ({"password": "short"}, {"name": "a b"}):
-            assert owner.post("/settings/people/first", data=first | wrong).status_code == 422
+        for wrong, kept in (({"password": "short"}, "Ada"), ({"name": "Ada Lee"}, "Ada Lee")):
+            refused = owner.post("/settings/people/first", data=first | wrong)
+            assert refused.status_code == 422 and PASSWORD not in refused.text
+            assert f'value="{kept}"' in refused.text and 'role="alert"' in refused.text
         foreign = owner.post("/settings/people/first", data=first, headers={"Origin": "https://evil.example"})
         assert foreign.status_code == 403 and not find_home(home).accounts().people()
         begun = owner.post("/settings/people/first", data=first)
         assert begun.status_code == 303 and begun.headers["location"] == "/settings/people"
         assert 'aria-label="Invite"' in owner.get("/settings/people").text
+        invited = {"act": "invite", "role": "reader", "name": "bo@example.org"}
+        again = owner.post("/settings/people", data=invited)
+        assert again.status_code == 422 and "a name has up to 40 letters" in again.text
+        assert 'value="bo@example.org"' in again.text and '<option value="reader" selected>' in again.text
+        link = owner.post("/settings/people", data=invited | {"name": "bo"}, follow_redirects=True).text
+        assert "/join?invitation=" in link and "Other computers cannot open it" in link
         assert owner.get(f"/api/v1/runs/{asked['thread_id']}").status_code == 200
         assert httpx.get(f"{served.url}/api/v1/papers").status_code == 401
         second = {"name": "eve", "password": PASSWORD}
         assert owner.post("/settings/people/first", data=second).status_code == 403
         assert httpx.post(f"{served.url}/settings/people/first", data=second).status_code == 401
-        assert [person.name for person in find_home(home).accounts().people()] == ["ada"]
+        assert [person.name for person in find_home(home).accounts().people()] == ["ada", "bo"]
         token = find_home(home).accounts().grant("token", "ada", "agent", ("read",))
         later = accepts | {"Mcp-Session-Id": agent, "Authorization": f"Bearer {token}"}
         listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_plus
 
 import httpx
 import pytest
@@ -78,6 +79,17 @@ def test_the_page_of_a_missing_run_says_so(served: Served) -> None:
     assert page(served, "/runs/nothing/citations/1").status_code == 404
     assert page(served, "/runs?show=unknown").status_code == 422
     assert "Nothing has run yet" in page(served, "/runs").text
+
+
+def test_words_found_in_a_text_are_shown_in_their_whole_sentence(served: Served) -> None:
+    shown = page(served, "/library?q=different+on+questions").text
+    opened = re.findall(r'quote=([^"]+)" data-panel aria-haspopup="dialog" dir="auto">([^<]+)</a>', shown)
+    assert "The two temperatures differ since they answer different questions." in dict(opened).values()
+    assert all(unquote_plus(sentence).endswith(".") for sentence, _ in opened)
+    passages = [
+        unquote_plus(quote) for quote in re.findall(r'quote=([^"]+)" data-panel aria-haspopup="dialog"><', shown)
+    ]
+    assert passages and all(passage.rstrip().endswith((".", "|")) for passage in passages), passages
 
 
 def test_the_check_of_a_sentence_is_shown_with_its_sources(served: Served, experiment: dict[str, Any]) -> None:

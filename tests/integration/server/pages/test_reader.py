@@ -44,6 +44,10 @@ def test_cited_words_are_marked_without_a_hole_where_a_pdf_lacks_letters(page: P
     quote += "the other side of the frame or is off it."
     marked = page.evaluate(WITHOUT_LIGATURES, quote)
     assert len(marked) == 1 and marked[0].startswith("Looms of a scienti") and marked[0].endswith("frame or is")
+    (within,) = page.evaluate(WITHOUT_LIGATURES, "fits the other side of the frame or is off it. The end.")
+    assert within.startswith("theother side"), "the first letters of the word are gone"
+    (inner,) = page.evaluate(WITHOUT_LIGATURES, quote.removeprefix("Looms of a "))
+    assert inner.startswith("scienti\0c workshop")
 
 
 def test_a_cited_pdf_opens_beside_the_answer_with_the_words_highlighted(

@@ -41,7 +41,7 @@ def test_a_model_is_saved_with_the_tested_key_and_an_empty_name_is_not_tested(
             expect(form.get_by_label("Key")).to_have_value("sk-wrong")  # to be corrected
             form.get_by_label("Key").fill(KEY)
             form.get_by_role("button", name="Test connection").click()
-            expect(form.get_by_role("status")).to_have_text("fake answers.")
+            expect(form.get_by_role("status")).to_have_text("fake answers. It is not saved yet.")
             form.get_by_role("button", name="Save").click()
             expect(form.get_by_role("status")).to_contain_text("fake is set for chat.")
             expect(form.get_by_role("status").get_by_role("link")).to_have_text("add papers")  # what comes next
