@@ -52,6 +52,7 @@ from ..runs.sentence_check import (
 from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.run_register import RunRecord
+from ..text.sentences import sentence_spans
 from ..tools.paper_search import find_cited_figures
 from .blocking import threaded
 from .run_options import WordOptions

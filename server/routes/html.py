@@ -24,7 +24,6 @@ from markupsafe import Markup
 
 from ...api import messages, run_texts
 from ...documents.plain_text import plain_text
-from ...text.sentences import sentence_spans
 from ..access import caller
 from ..problems import MEDIA_TYPE, ServerError
 
@@ -108,7 +107,7 @@ def without_markup(words: str) -> str:
 
 def opening(passage: str) -> str:
     """The first sentences of a passage, about 400 characters, to be marked where it stands."""
-    return passage[: next((end for _, end in sentence_spans(passage) if end >= _OPENING), len(passage))]
+    return passage[: next((end for _, end in run_texts.sentence_spans(passage) if end >= _OPENING), len(passage))]
 
 
 def without_styles(html: Markup) -> Markup:

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, File, Form, Header, Path as InPath, Query, Request, Response, UploadFile
 from fastapi.responses import FileResponse, RedirectResponse
 
-from ...api import ingesting, library_papers, library_upkeep, paper_lookup, results, serving
+from ...api import ingesting, library_papers, library_upkeep, paper_lookup, results, run_texts, serving
 from ...api.library_search import Labels, afind_papers, asearch, year_range
 from ...documents import entry_labels
 from ...documents.figures import IMAGE_TYPES, image_type
@@ -24,7 +24,6 @@ from ...documents.pdf.drawing import MAX_WORDS
 from ...documents.safe_files import FileRefusedError
 from ...errors import InputError
 from ...settings.config import RetrievalMode
-from ...text.sentences import sentence_spans
 from ..ingest_jobs import require_services
 from ..job import Job, JobRecord
 from ..job_requests import JobCall, event_stream
@@ -425,7 +424,7 @@ async def _find_words(state: ServerState, words: str, papers: Sequence[results.P
 def _sentence_with(text: str, words: Iterable[str]) -> str:
     """The sentence of a passage that has most of these words."""
     sought = [word.casefold() for word in words]
-    sentences = [text[start:end] for start, end in sentence_spans(text)]
+    sentences = [text[start:end] for start, end in run_texts.sentence_spans(text)]
     return max(sentences, key=lambda sentence: sum(word in sentence.casefold() for word in sought), default=text)
 
 
