@@ -179,7 +179,7 @@ TWO = "Degree holds [E1] and mice sleep [E2]."
         ("contradicted", YES, YES, [("contradicted", ""), ("contradicted", "")]),
     ],
 )
-async def test_each_passage_has_a_part_in_the_overall_verdict(
+async def test_each_passage_contributes_to_the_overall_verdict(
     scripted: Any, prompts: PromptLibrary, make_source: Any, verdict: str, first: Any, second: Any, expected: Any
 ) -> None:
     caller = scripted(answer({"reason": "x", "E1": first, "E2": second, "verdict": verdict}))
