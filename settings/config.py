@@ -124,7 +124,7 @@ class Settings(BaseModel):
         300, ge=0, le=10_000, description="Papers whose cards a chat model reads for a broad question; 0: none."
     )
     top_k_final: int = Field(
-        8, ge=1, le=50, description="Findings shown to a writer for each need, plus half as many if specific."
+        8, ge=1, le=50, description="Findings shown to a writer for each need; more of specific ones, and for a survey."
     )
     per_paper: int = Field(2, ge=1, le=20, description="Quotes of one paper kept for each query, without a chat model.")
     window_tokens: int = Field(1200, ge=200, le=8000, description="Tokens of a paper's section read around a hit.")
