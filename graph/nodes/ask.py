@@ -149,7 +149,7 @@ async def ask_sentences(state: RunState, runtime: Runtime[Any], session: Session
     doubtful = doubtful_sentences(state)
     fields, lines = list[QuestionField](), list[str]()
     for number, (sentence, found) in enumerate(doubtful, 1):
-        fields.append(form_field(f"S{number}", f"Sentence S{number}; empty drops it", sentence.text))
+        fields.append(form_field(f"S{number}", "The sentence; empty drops it", sentence.text))
         lines += ["", f"S{number}: {sentence.text}", *(f"- {item['message']}" for item in found)]
         lines += [_evidence_line(evidence[name]) for name in sentence.ids if name in evidence]
     fields.append(form_field("search", "Sentences to search for again, by number, one per line", several=True))

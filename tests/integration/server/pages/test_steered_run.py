@@ -45,11 +45,11 @@ def test_a_person_answers_every_question_of_a_run(page: Page, served: ServedProc
     other = page.context.new_page()
     other.goto(page.url)
     asked(other, "1 need")
-    page.get_by_label("Need N1; empty drops it").fill("")
+    page.locator("textarea[name=N1]").fill("")
     go_on(page)
     expect(page.get_by_role("alert")).to_contain_text("all needs were dropped")
     page.locator("textarea[name=N1]").fill("ensembles of seeds")
-    page.get_by_label("Further needs, one per line").fill("early stopping")
+    page.locator("textarea[name=add]").fill("early stopping")
     go_on(page)
 
     asked(page, "findings")
@@ -83,7 +83,7 @@ def test_a_person_answers_every_question_of_a_run(page: Page, served: ServedProc
     page.locator("textarea[name=max_calls]").fill("500")
     go_on(page, "Raise the limit")
     asked(page, "sentences")
-    page.get_by_label("Sentence S1; empty drops it").fill("Every wearer slept.")
+    page.locator("textarea[name=S1]").fill("Every wearer slept.")
     page.get_by_label("Search for it again: S2").check()
     go_on(page)
     text = page.locator("#run .prose").first
