@@ -222,7 +222,7 @@ def integer(low: int = 0, high: int = _LARGEST) -> Column:
 
 
 def choice(*values: Any, by: Callable[[Any], Any] | None = None) -> Column:
-    """One of these values; `by` converts it."""
+    """A column that holds one of these values; `by` converts it."""
     known = {value: value if by is None else by(value) for value in values}
     decode = _values(lambda value: type(value) is not bool and value in known, known.__getitem__)
     sql: SqlType = "INTEGER" if all(type(value) is int for value in values) else "TEXT"

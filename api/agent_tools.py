@@ -60,7 +60,7 @@ async def search_evidence(
     tag: Annotated[str, Field(max_length=200, description="Tag of the papers.")] = "",
     collection: Annotated[str, Field(max_length=500, description="Zotero collection of the papers.")] = "",
 ) -> FoundPassages:
-    """Find passages of the user's papers, word for word, by meaning and by words.
+    """Find passages of the user's papers by meaning and by words; they are returned verbatim.
 
     Free and fast. Cite what you use by key and page.
     """

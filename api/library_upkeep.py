@@ -133,7 +133,7 @@ def target_home(settings: Settings, home: Home, to: str, to_vectors: str | None)
     address = parse_home(to)
     in_database = isinstance(address, DatabaseUrl)
     if to_vectors and not in_database:
-        raise InputError(f"--to-vectors: the other home, {to}, is a folder.", help="Milvus searches a database only.")
+        raise InputError(f"--to-vectors: {to} is a folder.", help="Leave out --to-vectors: Milvus needs a database.")
     other = find_home(address, vectors=vectors if in_database else None)
     if other.address == home.address:
         raise InputError(f"{to} is the same home.", help="Give another one as --to.")

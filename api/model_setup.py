@@ -54,7 +54,7 @@ class ModelChoice:
     def values(self, settings: Settings) -> dict[str, Any]:
         """The changed settings by name; a stored key is kept only for the same address. Raises `InputError`."""
         if self.role not in MODEL_ROLES:
-            raise InputError(f"There is no role {self.role!r:.40}.", help=f"There are {', '.join(MODEL_ROLES)}.")
+            raise InputError(f"There is no role {self.role!r:.40}.", help=f"The roles are {', '.join(MODEL_ROLES)}.")
         usual = OPENAI_BASE_URL if self.role == "chat" else settings.chat_base_url
         model, url = self.model.strip(), (self.base_url.strip() or usual)
         if not re.fullmatch(r"https?://[\w.:\[\]-]+(/[\w./~%+-]*)?", url, re.ASCII):

@@ -191,7 +191,7 @@ class WordOptions(OptionGroup):
         "Citations in docx and odt: zotero (fields that its plugin refreshes and renumbers) or text."
     )
     evidence_comments: bool = option("Put the words behind each citation into docx and odt as comments.", value=False)
-    reference_doc: Path | None = option("A .docx or .odt whose styles the file of that format gets.")
+    reference_doc: Path | None = option("A .docx or .odt template whose styles are applied to output in that format.")
 
     def document(self) -> DocumentOptions:
         """Convert to the options of the export."""
@@ -302,7 +302,7 @@ class ContradictionOptions(AgreementOptions):
     """What papers are compared on."""
 
     topic: str = option("What to compare papers on. Default: whatever they find.", value="")
-    claims: int = option("Claims to compare papers on.", value=6, ge=1, le=20)
+    claims: int = option("Number of claims on which to compare papers.", value=6, ge=1, le=20)
 
 
 class TableOptions(AgreementOptions):

@@ -80,7 +80,7 @@ class RunOptions(TypedDict, total=False):
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
         citations: how docx and odt cite, `zotero` or `text`; `zotero` by default if a cited paper came from Zotero.
         evidence_comments: put the words behind each citation into docx and odt as comments.
-        reference_doc: a docx or odt whose styles the file of that format gets.
+        reference_doc: a docx or odt template whose styles are applied to output in that format.
     """
 
     out: Path | str | None

@@ -188,7 +188,7 @@ def misplaced(questions: Iterable[Question], papers: Path) -> list[str]:
 
 
 def reached(facts: Sequence[Fact], handed: dict[str, Collection[Passage]]) -> tuple[frozenset[str], ...]:
-    """For each fact the stages of `handed` whose input contained one of its places, in one of its papers."""
+    """For each fact, the stages (keys of `handed`) whose input contained a passage that states it, from its papers."""
     texts = {stage: [(passage.key, plain(passage.text)) for passage in passages] for stage, passages in handed.items()}
 
     def holds(near: str, keys: tuple[str, ...], stage: str) -> bool:

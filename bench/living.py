@@ -120,7 +120,7 @@ async def recall(given: argparse.Namespace) -> None:
 async def compare(
     library: Any, sections: Any, origin: Any, cited: Any, before: Any, clear: set[int], older: set[str], show: bool
 ) -> None:
-    """Print how many of the labelled sentences the comparison names."""
+    """Print how many of the labelled sentences the comparison flags."""
     checker = await claim_checker(library, "bench", Progress(), judge=False)
     items = await text_updating.compare_text(sections, checker, before)
     # By the number of its marker: a sentence with an abbreviation may be split in two.

@@ -54,7 +54,7 @@ class Stream:
 
 
 async def measure(home: Home, rounds: int, at_once: int = AT_ONCE) -> list[Row]:
-    """Measure the three rows, and print a line about errors, fairness and memory."""
+    """Measure the first event, events per second, and the slowdown by stalled readers; print errors and memory."""
     first: list[tuple[float, float]] = []
     pace: list[tuple[float, float]] = []
     stalled: list[tuple[float, float]] = []

@@ -165,7 +165,7 @@ def _is_private(name: str) -> bool:
 
 
 def measure(modules: list[Module]) -> tuple[dict[str, int], dict[str, list[str]]]:
-    """Return the figures that are only printed, and the places counted for the limited ones."""
+    """Return the metrics that are only printed, and for each metric with a limit, the places that count."""
     lengths = [module.lines for module in modules]
     short = [m for m in modules if m.lines < _SHORT and m.path.name != "__init__.py"]
     figures = {

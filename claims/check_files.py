@@ -345,7 +345,7 @@ def needs_attention(result: CheckResult) -> bool:
 
 
 def problem_lines(sentence: SentenceRecord) -> list[str]:
-    """The problems of a sentence, most serious first, the deciding words, and library papers that say the same."""
+    """A sentence's problems (most serious first), then the deciding words, then library papers that agree with it."""
     shown = [line for _, _, line in problems(sentence)]
     if not shown:
         return []

@@ -84,7 +84,7 @@ def as_command(call: Callable[..., Printed | None]) -> Callable[..., None]:
 
 
 def _with_help(item: inspect.Parameter) -> inspect.Parameter:
-    """Make a command's parameter keyword-only, and an option or argument if its annotation has a help text."""
+    """Make a command's parameter keyword-only; if its annotation has a help text, an option or argument as well."""
     item = item.replace(kind=inspect.Parameter.KEYWORD_ONLY)
     kind, *beside = get_args(item.annotation) or (item.annotation,)
     if not beside or not isinstance(beside[0], str) or get_origin(item.annotation) is not Annotated:
@@ -152,7 +152,7 @@ def _option_parameters(group: type) -> Iterator[inspect.Parameter]:
         two_sided = kind == bool | None or item.default is True
         given = typer.Option(
             shown.flag or (f"--{name}/--no-{name}" if two_sided else f"--{name}"),
-            help=f"{said.rstrip('.')}; {'separated by commas, or ' * shown.by_comma}repeated." if several else said,
+            help=f"{said.rstrip('.')}; may be repeated{' or comma-separated' * shown.by_comma}." if several else said,
             min=item.metadata.get("ge"),
             max=item.metadata.get("le"),
             show_default=shown.default or not (item.default is None or several),

@@ -14,7 +14,7 @@ from ..text.words import close_gaps, read_rules
 from .pandoc import pandoc
 
 _MOST: Final = 2_000
-_NESTED: Final = 3  # commands within one another
+_NESTED: Final = 3  # maximum nesting depth of commands
 _SHOWN: Final = 200  # characters
 _COMMAND: Final = re.compile(r"\\(?P<name>[A-Za-z]{1,60})\*?\s*(?:\[[^\[\]]*\]\s*)*")
 _WORD: Final = re.compile(r"[^\W\d_]{2}|\d")

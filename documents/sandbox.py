@@ -32,11 +32,11 @@ T = TypeVar("T")
 
 _THIS: Final = "citeloom.documents.sandbox"
 _SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
-_CORES: Final = 8  # cores that a program may use, so that the wall-clock limit is reached first
+_CORES: Final = 8  # CPU seconds per second of the wall-clock limit, so that the latter is reached first
 _OUTPUT: Final = 256 << 20  # bytes
 _ERRORS: Final = 64 << 10  # bytes of error output that are read
 _LONG: Final = 64 << 10  # characters of arguments; longer ones are passed in a file
-_BYTES: Final = "$base64"  # the only key of a JSON object that stands for bytes
+_BYTES: Final = "$base64"  # bytes are encoded as a JSON object with this as its only key
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,7 @@ class Evidence:
 
     @property
     def chosen(self) -> bool:
-        """Whether a person chose it by hand, which gives it all scores in full."""
+        """Whether a person picked this evidence by hand, in which case all its scores are 1."""
         return self.vector_score == self.llm_score == self.combined_score == 1
 
     @property

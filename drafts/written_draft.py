@@ -129,7 +129,7 @@ class WrittenDraft:
 
 
 def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:
-    """Sources that still have their quote, found by hash or quote since ids shift, and a warning for each lost one."""
+    """The sources whose quote still exists (found by hash or quote, as ids shift), and a warning for each lost one."""
     names = dict.fromkeys(near for item in evidence for span in item.spans for near in near_chunks(span.chunk_id))
     by_id = {chunk.id: chunk for chunk in library.chunks(list(names))}
     sources: list[Source] = []
@@ -310,7 +310,7 @@ def relocate_verdicts(verdicts: Mapping[PairKey, Verdict], sources: Sequence[Sou
     for key, verdict in verdicts.items():
         source = by_id.get(key[1])
         same = source is not None and text_hash(source.text) == source.evidence.chunk_hash
-        # Chunk ids shift in an edited paper: the evidence's own chunk is the one whose span `start` and `end` repeat.
+        # Chunk ids shift when a paper is edited: the evidence's own chunk has the `start` and `end` of the verdict.
         own = {span.chunk_id for span in verdict.spans if (span.start, span.end) == (verdict.start, verdict.end)}
         spans: list[DecidingSpan] = []
         for span in verdict.spans:

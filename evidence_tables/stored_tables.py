@@ -161,7 +161,7 @@ _NOTHING: Final = ("not_reported", "unread")
 
 
 class GivenTable(TypedDict):
-    """A table that a text rests on; `shown` if the text includes it.
+    """A table that a text is based on; `shown` is true if the text includes it.
 
     Each row has the paper's key, the study's `name` in running text, and its `cells` in column order: each with its
     `text`, `score`, `spans`, and the value as printed (`said`), empty if the paper's words say nothing.
@@ -175,7 +175,7 @@ class GivenTable(TypedDict):
 
 
 def give_table(table: Mapping[str, Any], library: Library, *, shown: bool) -> GivenTable:
-    """Convert a table's JSON to the form that a text rests on; blocks."""
+    """Convert a table's JSON to the form that a text is based on; blocks."""
     papers = {paper.key: paper for paper in library.papers()}
     return {
         "table_id": table["table_id"],

@@ -225,7 +225,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
 
             def of_person() -> Budget | None:
                 account = home.accounts().find(person)
-                limits = BudgetLimits(cost=0.0 if account is None else account.budget)  # nothing once removed
+                limits = BudgetLimits(cost=0.0 if account is None else account.budget)  # none once it is removed
                 return Budget(limits, prices, self.journal, *home.runs().owned_ids(person)) if limits else None
 
             budget.within = of_person

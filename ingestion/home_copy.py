@@ -103,7 +103,7 @@ def build_change(library: Library, key: str) -> Change:
 
 
 def _is_copied(source: Library, target: Library, key: str) -> bool:
-    """Whether the target has an equal copy of a paper: sections, figures, texts, words and vectors."""
+    """Whether the target has an identical copy of a paper: sections, figures, texts, words and vectors."""
     if target.records().get(key) != source.records()[key]:
         return False
     try:
@@ -158,7 +158,7 @@ class _HomeCopy:
         """Raise `CopyError` if a run is in progress or the target has rows that the source lacks."""
         unfinished = [run.thread_id for run in self._source.runs().heads() if run.status != "finished"]
         if busy := [run for run in unfinished if self._source.run_under_way(run)]:
-            raise CopyError(f"{self._names[0]}: {some(busy)} is in progress.", help="Copy when it has ended.")
+            raise CopyError(f"{self._names[0]}: {some(busy)} is in progress.", help="Copy once it has finished.")
         for table in HOME_TABLES:
             theirs = self._fingerprints(self._target, table)
             if theirs:

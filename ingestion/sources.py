@@ -100,7 +100,7 @@ def _is_pdf(file: Path) -> bool:
 
 
 def refuse_link(file: Path, target: Path) -> Refusal:
-    """The refusal of a link, naming the option that follows it."""
+    """The refusal of a link, naming the option that allows following it."""
     reason = f"is a link out of the folder, to {printable(str(target))}; use --follow-links to ingest its target"
     return Refusal(printable(str(file)), reason)
 

@@ -33,7 +33,7 @@ _CITING: Final = {
 }
 _PANDOC_CITING: Final = (" [@%s]", "; @%s")
 _EMPTY: Final = re.compile(r"cite[A-Za-z]{0,20}\*?(?:\[[^\[\]]{0,200}\]){0,2}\{\}|\[@\]")
-SOFTENED: Final = "claim-overstated"  # the rule of sentences that can be softened
+SOFTENED: Final = "claim-overstated"  # the rule whose sentences can be softened
 _OFFERED: Final = 3
 _SHOWN: Final = 80  # characters of a title or a sentence
 

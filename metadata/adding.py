@@ -160,7 +160,7 @@ async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
         async with asyncio.timeout(_DOWNLOAD_TIMEOUT):
             body = await fetch(http, url, {"Accept": "application/pdf"}, _MOST_BYTES)
     except RedirectedError as error:
-        raise DownloadError(f"{host} redirects {error}, which is not followed.", help=remedy) from error
+        raise DownloadError(f"{host} was not read, since it redirects {error}.", help=remedy) from error
     except Exception as error:
         failure = classify_failure(error)
         if failure is None:

@@ -120,7 +120,7 @@ def is_about_another(title: str) -> bool:
 
 
 def title_similarity(one: str, other: str) -> float:
-    """The similarity (0-1) of two titles: each content word found in only one of them weighs heavily."""
+    """The similarity (0-1) of two titles: each content word found in only one of them lowers it a lot."""
     first, second = _plain_title(one), _plain_title(other)
     if not first or not second:
         return 0.0

@@ -146,4 +146,4 @@ async def fetch(http: httpx.AsyncClient, url: str, headers: Mapping[str, str], m
         if not same:
             raise RedirectedError(f"to {host_of(target)}" if target else "to nowhere")
         url = target
-    raise RedirectedError("too often")
+    raise RedirectedError("too many times")

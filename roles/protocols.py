@@ -196,7 +196,7 @@ class Need:
 
     @property
     def search(self) -> str:
-        """The search as recorded: the queries on one line, or the need's text if they are parts of it."""
+        """The search as recorded: the queries on one line, or the need's text if it has all their words."""
         said = set(_WORDS.findall(self.text))
         parts = all(said.issuperset(_WORDS.findall(query)) for query in self.queries)
         return self.text if parts else "; ".join(self.queries)
@@ -210,7 +210,7 @@ class Need:
         return cls(**{**record, "queries": tuple(record["queries"])})
 
 
-Status = Literal["met", "open", "in vain"]  # a text may call only needs "in vain" unanswered
+Status = Literal["met", "open", "in vain"]  # only a need that is "in vain" may be reported as unanswered
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ class IdentityProvider:
             raise ServerError(502, f"The group's provider calls itself {name[:200]}.", help=f"Set {ISSUER} to this.")
         if missing := {"authorization_endpoint", "token_endpoint", "jwks_uri"} - found.keys():
             named = f"The group's provider names no {min(missing)}."
-            raise ServerError(502, named, help=f"{ISSUER} needs one with OpenID Connect and authorization codes.")
+            raise ServerError(502, named, help=f"{ISSUER} must name one with OpenID Connect and its code flow.")
         return found
 
     def _ask(self, address: str, **sent: Any) -> dict[str, Any]:

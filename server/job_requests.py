@@ -70,7 +70,7 @@ class JobRequest:
         return ProblemResponse(job.why_no_result(), {"Content-Location": location})
 
     async def _get_or_start(self, content: Any, find: Find, start: Start) -> Job:
-        """Return the job that this key started earlier if `find` still knows its stored order, else the job of `start`.
+        """Return the job started earlier with this key if `find` can still find it; otherwise start one with `start`.
 
         Raises `ServerError` with status 422 if the key belongs to another request, and 409 while the first request with
         the key is being started.

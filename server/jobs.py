@@ -129,7 +129,7 @@ class Jobs:
             raise job.refused
         if order.kind in ("turn", "table") and {**job.order.request, "person": ""} != {**order.request, "person": ""}:
             busy = "is still answering another question" if order.kind == "turn" else "is being made with other columns"
-            raise ServerError(409, f"{order.id} {busy}.", help="Wait for its end, or stop it first.")
+            raise ServerError(409, f"{order.id} {busy}.", help="Wait for it to finish, or stop it first.")
         return job
 
     def _begin(self, order: JobOrder, work: Work) -> Job:

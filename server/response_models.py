@@ -20,7 +20,7 @@ class _WithJob(TypedDict):
 
 
 class ListedRun(results.RunSummary, _WithJob):
-    """A run as `runs list` shows it; `active` is its job while it waits or works here."""
+    """A run as `runs list` shows it; `active` is its job while queued or running."""
 
 
 class RunList(TypedDict):
@@ -31,7 +31,7 @@ class RunList(TypedDict):
 
 
 class RunWithJob(results.RunDetails, _WithJob):
-    """A run with its searches, and its result once it is finished; `active` is its job while it waits or works here."""
+    """A run with its searches, and its result once it is finished; `active` is its job while queued or running."""
 
 
 class ListedConversation(results.ConversationSummary, _WithJob):

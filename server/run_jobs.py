@@ -323,7 +323,7 @@ class Orders:
             while not (await taken if isawaitable(taken := self._locks.try_acquire(key)) else taken):
                 if asyncio.get_running_loop().time() > until:
                     raise ServerError(
-                        503, "Another request is changing it.", help="Ask again in a moment.", retry_after=5
+                        503, "Another request is changing the same item.", help="Ask again in a moment.", retry_after=5
                     )
                 await asyncio.sleep(_POLL_INTERVAL)
             try:

@@ -75,7 +75,7 @@ def require_space(session: serving.Session, receiving: Mapping[str, int]) -> Non
         raise ServerError(
             507,
             f"The library's files take {megabytes(used)} of {megabytes(limit)}; these would add {megabytes(adding)}.",
-            help="Delete papers, or runs with plots; its operator can raise CITELOOM_MAX_LIBRARY_SIZE.",
+            help="Delete papers, or runs with plots; the server's operator can raise CITELOOM_MAX_LIBRARY_SIZE.",
         )
 
 

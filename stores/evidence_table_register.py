@@ -91,7 +91,7 @@ class StoredPaper:
 
 @dataclass(frozen=True, slots=True)
 class StoredCell:
-    """A cell; `column_version` identifies the column's description that it was read for."""
+    """A cell; `column_version` identifies the version of the column description for which it was read."""
 
     key: Annotated[str, NAME]
     study: Annotated[str, TEXT]

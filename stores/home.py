@@ -184,7 +184,7 @@ class Home(ABC):
 
     @abstractmethod
     def open_memory(self) -> AbstractContextManager[BaseStore]:
-        """Open the store of the author's memory, creating it; blocking. Raises `DamagedFileError`."""
+        """Open the store of the author's memory, creating it if missing; blocks. Raises `DamagedFileError`."""
 
     @abstractmethod
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:

@@ -62,7 +62,7 @@ class _Result(TypedDict):
 
 
 RESULT: Final = json_column("the record of a finished text", _Result, as_record=False)
-# The papers that a finished run (number 0) or the turn of a conversation cites.
+# The papers cited by a finished run (number 0) or by a conversation turn (its number).
 CITED_PAPERS: Final = TypedTable(
     "cited_papers",
     ("thread_id", "number", "key"),

@@ -65,7 +65,7 @@ def _require_checkpoint(found: CheckpointTuple) -> None:
     if not isinstance(checkpoint["id"], str) or not all(
         isinstance(part, dict) for part in (*parts, *checkpoint["versions_seen"].values())
     ):
-        raise ValueError("one of its parts has another type")
+        raise ValueError("one of its parts has the wrong type")
     if not isinstance(found.metadata, dict):
         raise ValueError("its metadata is not an object")
     if not all(isinstance(task, str) and isinstance(name, str) for task, name, _ in found.pending_writes or ()):

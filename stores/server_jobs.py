@@ -305,7 +305,7 @@ def _order(row: dict[str, Any]) -> JobOrder:
 
 
 class RequestKeys(Register):
-    """Idempotency keys, kept for a day; a claim without a job ends with its `server`. Blocking, thread-safe."""
+    """Idempotency keys, kept for a day; a claim that has no job yet lapses with its `server`. Blocking, thread-safe."""
 
     def __init__(self, tables: Tables, server: str) -> None:
         super().__init__(tables)

@@ -180,7 +180,7 @@ def select_all(table: TypedTable) -> str:
 
 
 def split_parts(values: Sequence[Item], size: int) -> Iterator[list[Item]]:
-    """Split values into lists of at most this size, since databases limit the values of a statement."""
+    """Split values into lists of at most this size, since databases limit the parameters of a statement."""
     return (list(values[start : start + size]) for start in range(0, len(values), size))
 
 

@@ -123,7 +123,7 @@ _EXAMINED: Final = 1_000  # characters of a statement
 
 
 def telling_words(text: str) -> dict[str, int]:
-    """The numbers and uncommon words of a text with a weight, which is higher for a number or name."""
+    """The numbers and uncommon words of a text, each with a weight (higher for numbers and names)."""
     words = [word for word in split_words(text) if not is_stop(word) and not is_generic(word.form)]
     weights = {word.form: 1 if word.surface.islower() else NAMED for word in words}
     return weights | dict.fromkeys(_NUMBER.findall(text), NAMED)
@@ -152,7 +152,7 @@ _OUTCOME_REACH: Final = 45  # characters on either side of what rose, fell or di
 
 
 def outcome_words(text: str) -> set[str]:
-    """The telling words next to what a statement says rose, fell or did not differ; empty if nothing did."""
+    """The telling words around the phrase that says what rose, fell or did not differ; empty without such a phrase."""
     text = text[:_EXAMINED]
     pattern = {"none": _NONE, "up": _UP, "down": _DOWN}.get(direction(text))
     match = pattern.search(text) if pattern else None

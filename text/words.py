@@ -140,7 +140,7 @@ def stem(word: str) -> str:
 
 
 def theme_form(word: str) -> str:
-    """The stem, except of nouns in -ity and -ness, whose stem means something else: "essential" is not essentiality."""
+    """The stem, except for nouns in -ity and -ness, whose stem has another meaning ("essential" for "essentiality")."""
     lowered = word.lower().replace("’", "'").removesuffix("'s")
     if lowered.endswith(("ity", "ness")):
         return lowered

@@ -65,7 +65,7 @@ async def search_each(
     *,
     known: Sequence[str] = (),
 ) -> list[SearchResult]:
-    """Find the best windows for each search, without `known` chunks, and read them once, all in one wave."""
+    """Find the best windows for each search, excluding `known` chunks, and read them together, each once."""
     read = list(known)
     proposed: list[list[Window]] = []
     for need, scope in searches:

@@ -17,7 +17,7 @@ from .window_search import WindowLimits
 _BREADTH: Final = 2
 _ENOUGH_OF_A_PAPER: Final = 3  # strong findings for one need of a question about many papers
 MEASURED_WEIGHT: Final = 0.03  # added for each of an effect, a group size and a test
-_RESTATED: Final = 0.8  # minimum share of the shorter statement's significant words in a restatement
+_RESTATED: Final = 0.8  # share of the shorter statement's significant words that a restatement contains
 _RESTATED_RESULTS: Final = 0.6  # the same, if the statements share at least `_RESULTS` numbers
 _RESULTS: Final = 3
 _FEWEST_WORDS: Final = 5  # significant words of a statement that can be restated

@@ -51,7 +51,7 @@ def parse_category(name: str) -> Category:
         if said is not None:
             return said
         listed = ", ".join(category.name.lower() for category in Category)
-        raise InputError(f"There is no category {name!r}.", help=f"There are {listed}.") from None
+        raise InputError(f"There is no category {name!r}.", help=f"The categories are {listed}.") from None
 
 
 class Labels(TypedDict, total=False):

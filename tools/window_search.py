@@ -262,7 +262,7 @@ def add_columns(library: Library, windows: Sequence[Window]) -> list[Window]:
 
 
 def _surroundings(library: Library, ids: Sequence[str], tokens: int) -> dict[str, Mapping[int, Chunk]]:
-    """Load for each id its chunk and the neighbours that may fit into `tokens`, by index; empty for missing chunks.
+    """For each id, load its chunk and the neighbours that may fit into `tokens`, by index; none if it is missing.
 
     Reads all at once, since each read of the store is expensive.
     """

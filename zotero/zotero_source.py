@@ -87,7 +87,7 @@ async def linked_folder(settings: Settings) -> Path | None:
     name, origin = "Setting zotero_linked (CITELOOM_ZOTERO_LINKED)", settings.origin("zotero_linked")
     if not is_own(origin):
         remedy = "Set it in the environment, since it says which of your files may be read."
-        raise InputError(f"{name}: {origin} of this folder names it.", help=remedy)
+        raise InputError(f"{name}: {origin} of this folder may not set it.", help=remedy)
     if not await asyncio.to_thread(folder.expanduser().is_dir):
         raise InputError(f"{name}: {folder}: no such folder.", help="Connect the disk that holds it.")
     return folder

@@ -64,7 +64,7 @@ SHOWN = 80
 
 
 class FindingRecord(TypedDict):
-    """A finding as plain data; the span is None if it concerns the whole text, `ids` the evidence that it names."""
+    """A finding as plain data: its span is None if it concerns the whole text; `ids` lists the evidence it names."""
 
     rule: str
     severity: str

@@ -85,7 +85,7 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One citation at `start:end` of the text, with its support; it covers the sentences from `since` on."""
+    """One citation at `start:end` of the text, with its support, which covers the text from `since` to `start`."""
 
     number: int
     start: int

@@ -94,7 +94,7 @@ def write_texts(
     as_json: Callable[[Mapping[str, str]], str],
     note: Callable[[Collection[bytes]], None] = lambda _: None,
 ) -> dict[str, str]:
-    """Write `contents` by suffix, and last the JSON, which names all files; returns their paths. See `write_files`."""
+    """Write `contents`, by suffix, then the JSON, which lists all files; returns their paths. See `write_files`."""
     stem = file_stem(kind)
     files = {suffix: str(out_dir / f"{stem}.{suffix}") for suffix in (*contents, "json")}
     write_files({Path(files[name]): text for name, text in {**contents, "json": as_json(files)}.items()}, note)

@@ -41,7 +41,7 @@ _SHADES: Final = 24  # of 255: a page with less contrast is blank
 _SIGNALLED: Final = 128
 _SECONDS: Final = 20.0
 _ORIENTATION: Final = "osd"  # the model that detects a page's orientation
-_UPRIGHT, _ANY_WAY_UP = "3", "1"  # tesseract's numbers for its layout analysis without and with that model
+_UPRIGHT, _ANY_WAY_UP = "3", "1"  # tesseract's page segmentation modes without and with that model
 _OTHERWISE: Final = "or leave --ocr and CITELOOM_OCR out"
 
 

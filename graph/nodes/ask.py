@@ -1,4 +1,4 @@
-"""ask_needs, ask_evidence and ask_sentences: where a run waits for a person, and the searches that they request.
+"""ask_needs, ask_evidence and ask_sentences: where a run waits for a person, and the searches a person requests.
 
 A node that asks does nothing else, since it runs again from its beginning when answered. Only raising a budget is asked
 about inside other nodes, before the budget is exceeded.
@@ -356,5 +356,5 @@ def _own_passage(
             search = PlannedSearch(new_query(need.search, "person", [need.id], {}), result)
             return search, {"what": f"added from {key}", "before": "", "after": found[0]}
     raise AnswerError(
-        f"answer: field passages: {key} has no words {shorten(words, 60)!r}.", help="Copy them from a passage of it."
+        f"answer: field passages: {key} does not contain {shorten(words, 60)!r}.", help="Copy words from its passages."
     )

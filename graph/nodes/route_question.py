@@ -279,7 +279,7 @@ def _further_search(
     limits: EvidenceLimits,
     within: Scope,
 ) -> FurtherSearch | None:
-    """Prepare a focused question's search in other words, and by cards of unread papers if nothing meets a need."""
+    """Prepare a focused question's second search: reworded, and by cards of unread papers if nothing meets a need."""
     if not _may_search_on(state, session) or _is_broad(state) or "reader" in session.extractive:
         return None
     purpose = purpose_of(state)

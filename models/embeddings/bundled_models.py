@@ -229,7 +229,7 @@ class Reranker:
     name: Final = f"local:{RERANKER.name}"
 
     def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Scores in 0-1, [n] in the order of `texts`; blocks.
+        """Scores from 0 to 1, an array of shape [n] in the order of `texts`; blocks.
 
         A pair longer than 512 tokens is truncated at the end of its text, and a query to at most half of them.
         Raises `WeightsError`.

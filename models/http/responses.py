@@ -127,7 +127,7 @@ class _StreamedResponse:
     """The part of an answer received so far; `whole` returns it in the form of an unstreamed response."""
 
     def __init__(self) -> None:
-        self.ended = False  # with a reason or [DONE]
+        self.ended = False  # whether a finish reason or [DONE] has arrived
         self._text: list[str] = []
         self._calls: list[dict[str, Any]] = []
         self._places: dict[int, dict[str, Any]] = {}

@@ -55,7 +55,7 @@ class GroupCommit:
         connect: Callable[[], JournalConnection],  # in the thread that will use it; its errors are raised here
         name: str,  # of the thread
         begin: str = "BEGIN IMMEDIATE",  # opens a transaction
-        passing: tuple[type[Exception], ...] = (),  # such as a lost connection: the same work is retried once
+        passing: tuple[type[Exception], ...] = (),  # transient, such as a lost connection: retried once
     ) -> None:
         self._begin = begin
         self._passing = passing

@@ -25,7 +25,7 @@ class TextListener(Protocol):
 
 
 class StreamSubscription:
-    """A subscription to one answer, from its own call or an equal one in flight."""
+    """A subscription to one answer, from its own call or an identical one already in flight."""
 
     def __init__(self, listener: TextListener, stream: _Stream) -> None:
         self._listener = listener

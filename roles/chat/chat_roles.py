@@ -35,7 +35,7 @@ def chat_roles(
     sizes: Mapping[RoleName, int | None] = MappingProxyType({}),
     small_judge: bool = False,
 ) -> Roles:
-    """Create the roles of a run: on a chat model where there is a caller, else those in `bare`.
+    """Create the roles of a run: backed by a chat model where a caller exists, otherwise taken from `bare`.
 
     `sizes` are the known context sizes of the roles' servers, in tokens. A `small_judge` answers Yes or No to a
     document and a claim.

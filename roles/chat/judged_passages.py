@@ -17,7 +17,7 @@ from ..protocols import DecidingSpan, PassageSentence, Source
 from .prompt_format import estimate_tokens, full_heading
 
 _GAP: Final = 3  # maximum characters between adjacent sentences: a paragraph break
-_BEFORE: Final = 2  # sentences shown before each run of words; more while the first depends on its predecessor
+_BEFORE: Final = 2  # sentences shown before each run of words; more if the first depends on the one before it
 _MOST_BEFORE: Final = 4
 _AFTER: Final = 1
 _AROUND_TOKENS: Final = 120  # of sentences around the words of a finding

@@ -1,4 +1,4 @@
-"""Makes, lists, edits, downloads and deletes evidence tables, and their pages; no edit of a cell is lost."""
+"""Endpoints and pages to make, list, edit, download and delete evidence tables; no edit of a cell is lost."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def list_tables(state: StateOf) -> response_models.ListedTables:
 
 @router.get("/{table_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
 async def table_events(table_id: str, request: Request, state: StateOf) -> Response:
-    """The events of the job that makes the table, since `Last-Event-ID`, until it ends; without a job, the table."""
+    """Stream the events of the job that makes the table, after `Last-Event-ID`; if there is no job, the table."""
     job = await state.jobs.find(table_id) or await load_ended_table(table_id, state.session)
     return event_stream(job, request, state.streams)
 

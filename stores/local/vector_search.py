@@ -40,7 +40,7 @@ class SearchScope:
 def _chunk_scope(
     records: Mapping[str, PaperRecord], keys: Collection[str], wanted: bytes, categories: Mapping[str, bytes]
 ) -> tuple[SearchScope, int]:
-    """The chunks of these papers in the `wanted` categories (a byte each; empty: all), and their number.
+    """The scope of these papers' chunks in the `wanted` categories (a byte each; if empty, all), and their number.
 
     `categories` has a byte for each chunk of a paper, by key.
     """

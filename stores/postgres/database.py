@@ -216,7 +216,7 @@ class _CheckIdle:
 
 
 def has_table(connection: Any, name: str) -> bool:
-    """Whether the library's own schema, not another one of the search path, has a table."""
+    """Whether a table exists in the library's own schema, rather than elsewhere on the search path."""
     found = connection.execute("SELECT to_regclass(quote_ident(current_schema()) || '.' || %s)", (name,)).fetchone()
     return found[0] is not None
 

@@ -33,7 +33,7 @@ class LibraryJournalConnection:
         self._connection = database.connect(autocommit=True)
         self._transaction = ExitStack()  # which leaves the pipeline
         self._pipeline: Pipeline | None = None
-        self._written: Any = None  # the cursor with the id of the open transaction, once that has written anything
+        self._written: Any = None  # the cursor that holds the open transaction's id; None until it writes
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
         if self._connection.closed:

@@ -176,7 +176,7 @@ def test_the_reference_list_in_word_is_not_part_of_the_text(style: str, tmp_path
 
 
 @pytest.mark.parametrize("style", ["chicago-author-date", "apa", "ieee"])
-def test_a_reference_list_with_the_works_of_a_bib_file_adds_no_second_entries(style: str, tmp_path: Path) -> None:
+def test_a_reference_list_that_repeats_a_bib_file_adds_no_duplicates(style: str, tmp_path: Path) -> None:
     bib, file = tmp_path / "my.bib", tmp_path / "my.docx"
     bib.write_text(
         "@article{smith, title={Looms that scale with their weavers}, author={Smith, Ann and Lee, Bo},"

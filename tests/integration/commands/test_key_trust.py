@@ -288,7 +288,7 @@ def test_the_users_configuration_is_never_read_from_the_folder(home: str, monkey
     load_settings()
 
 
-def test_the_server_of_a_cloned_folder_gets_no_request(
+def test_a_chat_server_named_in_a_cloned_folders_settings_gets_no_request(
     citeloom: Citeloom,
     tmp_path: Path,
     home: Path,

@@ -22,7 +22,7 @@ def module(path: str, text: str) -> Module:
     return Module(Path(path), ast.parse(text), len(text.splitlines()))
 
 
-def test_import_cycles_over_three_modules_and_inside_functions_are_found() -> None:
+def test_import_cycles_across_modules_and_through_imports_in_functions_are_found() -> None:
     modules = [
         module("stores/library.py", "from .backends import open"),
         module("stores/backends.py", "from . import tables"),

@@ -31,7 +31,7 @@ def accepted(*readings: CellReading, column: TableColumn = NUMBER) -> TableCell 
 
 
 @pytest.mark.parametrize("value", ["48", "12 (25%)", "12 of 48", "1.50", "25 %"])
-def test_a_printed_value_is_reported_with_its_words(value: str) -> None:
+def test_a_value_found_in_the_paper_has_status_reported_and_keeps_its_quote(value: str) -> None:
     cell = accepted(reading(value))
     assert cell is not None and cell.status == "reported" and cell.quote == WORDS
 

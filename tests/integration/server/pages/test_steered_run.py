@@ -67,7 +67,7 @@ def test_a_person_answers_every_question_of_a_run(page: Page, served: ServedProc
     opened.value.close()
     page.locator("textarea[name=passages]").fill(f"tanaka2023position: {PASSAGE}")
     go_on(page)
-    expect(page.get_by_role("alert")).to_contain_text("tanaka2023position has no words")
+    expect(page.get_by_role("alert")).to_contain_text("tanaka2023position does not contain")
     page.locator("textarea[name=passages]").fill(f"varga2021calibration: {PASSAGE}")
     page.locator("textarea[name=papers]").fill("tanaka2023position")
     page.locator("textarea[name=search]").fill("N1: label noise in wearable sensors")

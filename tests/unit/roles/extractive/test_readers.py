@@ -84,7 +84,7 @@ class AllNear(PassageScores):
         ("How much of the edges was recalled?", SHARE, PAPERS),
     ],
 )
-def test_a_question_for_a_number_prefers_sentences_that_give_it(question: str, first: str, second: str) -> None:
+def test_a_question_asking_for_a_number_prefers_sentences_with_one(question: str, first: str, second: str) -> None:
     odds = asyncio.run(AllNear(WordEmbedding(), Reranker()).sentences(question, [PLAIN, second, first]))
     assert odds[0] <= odds[1] < odds[2]
 
