@@ -55,7 +55,7 @@ def test_a_person_answers_every_question_of_a_run(page: Page, served: ServedProc
     asked(page, "findings")
     expect(page.locator("#waiting")).to_contain_text("N2: early stopping")
     go_on(other)
-    expect(other.locator("#toasts")).to_contain_text("was answered")
+    expect(other.locator("#toasts")).to_contain_text("was already answered")
     asked(other, "findings")
     other.close()
     check_view(page, "a question on evidence")
