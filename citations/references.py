@@ -60,13 +60,14 @@ def style_file(given: str) -> Path | None:
     return _independent_style(_from_extra(given.lower(), f"The CSL style {given!r} is not a file"))
 
 
-def read_style(path: Path | None) -> str:
-    """The text of a style that is safe for pandoc (None: pandoc's default); raises InputError for an unsafe one.
+def read_style(path: Path | None, *, numbered: bool = False) -> str:
+    """The text of a style that is safe for pandoc; raises InputError for an unsafe one.
 
-    The style is changed not to call an article "ahead of print" merely because its volume is unknown.
+    None is pandoc's default, which cites by author and year, or with `numbered` by numbers in the order of citing. The
+    style is changed not to call an article "ahead of print" merely because its volume is unknown.
     """
     if path is None:
-        return _AHEAD_OF_PRINT.sub("", _default_style())
+        return _AHEAD_OF_PRINT.sub("", _numbered_style() if numbered else _default_style())
     text, root = _read(path)
     if (parent := _parent(root)) is not None:
         raise InputError(f"{path}: is a dependent style, whose parent is {parent!r}.", help=_OTHER)
@@ -76,6 +77,30 @@ def read_style(path: Path | None) -> str:
 @lru_cache(maxsize=1)
 def _default_style() -> str:
     return pandoc(["--print-default-data-file=default.csl"], megabytes=_MEGABYTES).decode("utf-8")
+
+
+# Replaced in the default style; its id is that of a numbered style, in which Zotero then refreshes the citations.
+_NUMBERED: Final = {
+    r"(?s)<citation .*?</citation>": """<citation collapse="citation-number">
+      <layout delimiter="; " prefix="[" suffix="]"><group delimiter=", "><text variable="citation-number"/>
+        <group delimiter=" "><label variable="locator" form="short"/><text variable="locator"/></group>
+      </group></layout></citation>""",
+    r"(?s)(<bibliography [^>]*)hanging-indent=\"true\">\s*<sort>.*?</sort>\s*(<layout [^>]*>)": (
+        r'\1second-field-align="flush">\2<text variable="citation-number" prefix="[" suffix="] "/>'
+    ),
+    'citation-format="author-date"': 'citation-format="numeric"',
+    "chicago-author-date": "ieee",
+}
+
+
+@lru_cache(maxsize=1)
+def _numbered_style() -> str:
+    style = _default_style()
+    for pattern, numeric in _NUMBERED.items():
+        style, changed = re.subn(pattern, numeric, style)
+        if not changed:  # another pandoc, whose default style is written differently
+            return _default_style()
+    return style
 
 
 def _independent_style(path: Path) -> Path:

@@ -105,9 +105,9 @@ def convert(
     citation of ours; `notice` is a comment in LaTeX, and the document's description in the other formats. `mark` names
     the run. Word and LibreOffice files are written as `document` says, their citations with the evidence at `places`.
 
-    LaTeX cites with `\\citep` from `bibliography_name`.bib, for the author's own style, `numbered` or by author and
-    year; with `csl`, or if `written_out`, its citations and references are written out, as in the other formats. Raises
-    ExportError if pandoc fails, and InputError for an unsafe style.
+    Without a `csl`, citations are `numbered` or by author and year. LaTeX cites with `\\citep` from
+    `bibliography_name`.bib, for the author's own style; with `csl`, or if `written_out`, its citations and references
+    are written out, as in the other formats. Raises ExportError if pandoc fails, and InputError for an unsafe style.
     """
     office = target in ("docx", "odt")
     writer = ["--to", *_WRITERS[target], "--standalone", "--wrap=none"]
@@ -136,7 +136,9 @@ def convert(
         options += ["--natbib", f"--variable=bibliography:{bibliography_name}", f"--variable=natbiboptions:{how}"]
         options.append(f"--variable=biblio-style:{style_name}")
     else:
-        files["style.csl"] = read_style(csl)  # the validated text, in case the file changes meanwhile
+        files["style.csl"] = read_style(
+            csl, numbered=numbered
+        )  # the validated text, in case the file changes meanwhile
         options += ["--citeproc", "--bibliography=cited.bib", "--csl=style.csl"]
         options += [] if with_fields else ["--metadata=link-citations:true"]
         options.append("--metadata=reference-section-title:References")

@@ -323,9 +323,13 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
         raise ValueError(f"verdict {answer.label} needs the numbers of the sentences that support it, {known}")
     adds: dict[str, Literal["idle", "contradicts"]] = dict.fromkeys(against, "contradicts")
     adds |= {name: "idle" for name, share in shares.items() if share and share.does == "idle" and not spans[name]}
-    # Name passages by their markers, and the sentence without its id, since a repair shows other ids.
-    named = _NAMED.sub(lambda match: f"[{match[1]}]" if match[1] else "the sentence", one_line(answer.reason))
-    reason = shorten(named, _LONGEST_REASON)
+    words = " ".join(sentence.text for passage in passages.values() for sentence in passage.sentences)
+
+    def by_marker(match: re.Match[str]) -> str:
+        """Name passages by their markers, and the sentence without its id, since a repair shows other ids."""
+        return f"[{match[1]}]" if match[1] else match[0] if match[0] in words else "the sentence"
+
+    reason = shorten(_NAMED.sub(by_marker, one_line(answer.reason)), _LONGEST_REASON)
 
     def verdict(name: str) -> Verdict:
         label: VerdictLabel = "contradicted" if name in against else answer.label

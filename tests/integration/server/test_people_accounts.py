@@ -112,6 +112,29 @@ def test_the_person_at_the_machine_becomes_the_owner_and_then_everybody_signs_in
         assert httpx.post(f"{served.url}/mcp", json=listing, headers=later).status_code == 404, "from before"
 
 
+def test_the_first_account_is_refused_while_work_runs(home: Path) -> None:
+    begun, first = Event(), {"name": "ada", "password": PASSWORD}
+
+    def hang(_: object) -> str:
+        begun.set()
+        return "hang"
+
+    with FakeOpenAI(behaviour=hang) as model:
+        settings = {"chat_model": "fake", "chat_base_url": model.base_url, "chat_api_key": "k"}
+        with served_app(home, settings) as served:
+            origin = {"Origin": served.url}
+            table = {"question": "Which seeds were used?", "columns": ["seeds"]}
+            running = served.api.post("/tables", json=table, headers=IN_BACKGROUND).json()["id"]
+            assert begun.wait(60)
+            refused = httpx.post(f"{served.url}/settings/people/first", data=first, headers=origin)
+            assert refused.status_code == 409 and "Wait until it ends, or stop it" in refused.text
+            assert not find_home(home).accounts().people() and served.api.get("/papers").status_code == 200
+            assert served.api.post(f"/tables/{running}/cancel").json()["stopped"] is True
+            assert served.events(f"/tables/{running}/events")[-1].name == "stopped"
+            begins = httpx.post(f"{served.url}/settings/people/first", data=first, headers=origin)
+            assert begins.status_code == 303 and find_home(home).accounts().people()[0].role == "owner"
+
+
 def test_an_invitation_from_the_shell_is_valid_on_a_running_server(sample_home: Path, tmp_path: Path) -> None:
     home, token = shutil.copytree(sample_home, tmp_path / "running"), "a token of sixteen or more"
     with (

@@ -138,6 +138,14 @@ def test_citations_and_references_follow_the_style(style: str, shown: str) -> No
     assert "References" in text and "Networks" in text and "Graphs" in text
 
 
+@pytest.mark.parametrize("target", ["docx", "odt", "html"])
+def test_numbered_citations_stay_numbered_in_every_format(target: PandocFormat) -> None:
+    words = _text(convert(_source(), BIB, target, numbered=True), target)
+    assert "Degree matters [1; 2, p. 4]" in re.sub(r"(?<=\[)\s|\s(?=[],;])", "", words.replace("\xa0", " "))
+    assert words.index("Brown, Bea") < words.index("Arnold, Ada"), "in the order of citing"
+    assert "(Brown 2019" not in words
+
+
 def test_each_style_renders_a_different_list() -> None:
     lists = {
         _text(convert(_source(), BIB, "html", csl=style_file(style)), "html") for style in ("", "apa", "ieee", "nature")

@@ -39,6 +39,7 @@ expect.set_options(timeout=120_000)  # a server that writes and judges, on a mac
 
 PAPER = "weaver2024tension"
 ILLUSTRATED = "obrien2019seeds"
+_BROWSER = os.environ.get("CITELOOM_TEST_BROWSER", "chromium")  # read before tests lose the settings of this machine
 QUESTION = "How does the tension of the warp change the width of the cloth?"
 _TEXT = """\
 Abstract
@@ -134,7 +135,7 @@ def browser(library_home: Path) -> Iterator[Callable[[], Browser]]:
 
         def running() -> Browser:
             if not started or not started[-1].is_connected():
-                started.append(launch(playwright, os.environ.get("CITELOOM_TEST_BROWSER", "chromium")))
+                started.append(launch(playwright, _BROWSER))
             return started[-1]
 
         yield running

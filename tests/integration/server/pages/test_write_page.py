@@ -136,6 +136,8 @@ def test_a_paused_run_says_why_and_resumes_with_a_larger_limit(page: Page, serve
     resume.get_by_role("button", name="Resume").click()
     finished(page)
     page.goto(f"{served.url}/runs")
+    field, button = (page.locator(f"form.filters {part}").bounding_box() for part in ("[name=q]", "button"))
+    assert field and button and field["x"] + field["width"] < button["x"], "in one row"
     expect(page.get_by_role("region", name="Table of the usage").locator("tbody tr")).to_have_count(1)
     page.locator(".run-rows > li", has_text="Paused by its budget").get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()

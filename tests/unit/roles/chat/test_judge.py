@@ -211,6 +211,7 @@ async def test_a_sentence_is_shown_with_its_passages_title_year_and_previous_sen
         ("E1 and passage E2 say it; C1 does not.", "[E1] and [E2] say it; C1 does not."),
         ("Passage E1: the number is missing.", "[E1]: the number is missing."),
         ('[E2] says "less", P1 drops it.', '[E2] says "less", the sentence drops it.'),
+        ("E2 has 'sleep at P3'; P1 drops P3.", "[E2] has 'sleep at P3'; the sentence drops P3."),
         ("A single study, hepatitis B, of strain HE12.", "A single study, hepatitis B, of strain HE12."),
     ],
 )
@@ -219,7 +220,7 @@ async def test_a_reason_refers_to_passages_as_the_text_does(
 ) -> None:
     caller = scripted(answer({"reason": reason, "E1": YES, "E2": NO, "verdict": "partly"}))
     (verdicts,) = await ChatJudge(caller, prompts, max_tokens=900).judge(
-        [claim(TWO, make_source(), make_source("E2", "Mice sleep."))]
+        [claim(TWO, make_source(), make_source("E2", "Mice sleep at P3."))]
     )
     assert {verdict.reason for verdict in verdicts} == {marked}
 
