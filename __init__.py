@@ -1,4 +1,4 @@
-"""Citeloom writes paper sections whose every cited sentence opens to the words it rests on.
+"""Citeloom writes paper sections whose every cited sentence links to the words it is based on.
 
 Everything here is imported when it is first used, so that importing the package is cheap.
 """

@@ -78,7 +78,7 @@ _COMMANDS: Final = {
     "people": "serve:people_app",
     "journal": "upkeep:journal_app",
 }
-_HELP: Final = """Write paper sections whose every cited sentence opens to the words it rests on.
+_HELP: Final = """Write paper sections whose every cited sentence links to the words it is based on.
 
 First index your papers, then write:
 

@@ -36,7 +36,7 @@ class SectionSpec:
     stated: Sequence[str] = ()  # fields that the section restates, including the user's own citations in them
     sums_up: Sequence[SectionKind] = ()  # sections of the same paper that the writer is shown
     must_cite: bool = False  # whether a draft without citations is a fault if there are sources
-    weighs_studies: bool = False  # whether the section may rest on evidence tables
+    weighs_studies: bool = False  # whether the section may be based on evidence tables
 
     @property
     def needs(self) -> str:

@@ -108,7 +108,7 @@ async def check_text(
     text: Annotated[str, Field(min_length=1, max_length=400_000, description="The user's own text.")],
     format: Annotated[Literal["md", "tex", "typ"], Field(description="Markdown, LaTeX or Typst.")] = "md",
     bib: Annotated[
-        str, Field(max_length=2_000_000, description="Its .bib; empty if it cites the library's keys.")
+        str, Field(max_length=2_000_000, description="The text's .bib; empty if it cites the library's keys.")
     ] = "",
     max_calls: Annotated[int | None, Field(ge=1, description="Limit on model requests.")] = None,
 ) -> RemarkedText:

@@ -49,7 +49,7 @@ def require_writable_home(home: Home) -> None:
 
 
 def chunk_counts(home: Home) -> dict[str, int]:
-    """Count the chunks of each paper by key, from the catalog alone (0.1 s, not 2 s); empty without a library.
+    """Count the chunks of each paper by key, from the catalog alone (0.1 s, not 2 s); empty if there is no library.
 
     Blocks. Raises `InputError` for an unreadable catalog.
     """

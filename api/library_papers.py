@@ -357,7 +357,7 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
 
 
 def _write_note(uploads: Uploads, paper: Paper, text: str) -> None:
-    """Write a note beside the paper's file, where the next ingest finds it; does nothing without a file."""
+    """Write a note beside the paper's file, where the next ingest finds it; does nothing if there is no file."""
     file = uploads.file(paper.source)
     if not paper.source or not file.parent.is_dir():
         return

@@ -126,7 +126,7 @@ def _keep_in_keyring(name: str, key: str | None) -> bool:
 async def aoffered_models(session: Session) -> list[str]:
     """List the models to choose from for a question: the configured one first, then those that its endpoint lists.
 
-    Empty without a chat model, or if every role has a separate model; includes "extractive" if no role has one.
+    Empty if there is no chat model, or if every role has a separate model; includes "extractive" if no role has one.
     """
     settings, own = session.settings, {name: getattr(session.settings, f"{name}_model") for name in ROLE_NAMES}
     role = next((name for name, model in own.items() if not model), None)

@@ -107,7 +107,7 @@ def check_password(accounts: Accounts, name: str, password: str) -> Person:
 
 
 def owned_runs(home: Home) -> list[str] | None:
-    """The ids of all runs that the current user paid for; None without accounts. Blocks."""
+    """The ids of all runs that the current user paid for; None if there are no accounts. Blocks."""
     return home.runs().owned_ids(person) if (person := acting.get()) else None
 
 

@@ -49,9 +49,9 @@ class PaperSummary(TitledPaper):
 
     authors: list[str]
     venue: str
-    kind: Annotated[str, Meaning("Type of its BibTeX entry, such as article or phdthesis.")]
-    tags: Annotated[list[str], Meaning("Its keywords, which are Zotero's tags.")]
-    collections: Annotated[list[str], Meaning("Its collections in Zotero, such as Thesis/Methods.")]
+    kind: Annotated[str, Meaning("Type of the BibTeX entry, such as article or phdthesis.")]
+    tags: Annotated[list[str], Meaning("Keywords of the paper: in Zotero, its tags.")]
+    collections: Annotated[list[str], Meaning("Zotero collections of the paper, such as Thesis/Methods.")]
     chunks: int
     source: str
     status: Status
@@ -69,9 +69,9 @@ class PaperList(TypedDict):
 class FigureRecord(TypedDict):
     """A figure or table of a paper."""
 
-    number: Annotated[int, Meaning("Its place in the paper, from 0; part of the address of its image.")]
+    number: Annotated[int, Meaning("Position in the paper, from 0; part of the address of the image.")]
     kind: FigureKind
-    label: Annotated[str, Meaning("As printed, such as Figure 2; empty without one.")]
+    label: Annotated[str, Meaning("As printed, such as Figure 2; empty if there is none.")]
     name: str
     caption: Annotated[str, Meaning("The paper's words, which can be quoted.")]
     page: int | None
@@ -79,14 +79,14 @@ class FigureRecord(TypedDict):
     end: int | None
     body: Annotated[tuple[int, int] | None, Meaning("The span of a table's rows in that text.")]
     image_hash: str | None
-    media_type: Annotated[str, Meaning("Media type of its image; empty without an image.")]
-    no_image: Annotated[str, Meaning("Why it has no image, if that is known.")]
+    media_type: Annotated[str, Meaning("Media type of the image; empty if there is none.")]
+    no_image: Annotated[str, Meaning("Why there is no image, if that is known.")]
     width: int
     height: int
     description: Annotated[
-        str, Meaning("What a vision model says about it: not the paper's words, not to be quoted or cited.")
+        str, Meaning("A vision model's description: not the paper's words, not to be quoted or cited.")
     ]
-    described_by: Annotated[str, Meaning("The model of the description; empty without one.")]
+    described_by: Annotated[str, Meaning("The model that wrote the description; empty if there is none.")]
 
 
 class FigureWithImage(FigureRecord):
@@ -139,7 +139,7 @@ class PaperDetails(TitledPaper):
     doi: str
     url: str
     abstract: str
-    bibtex: Annotated[str, Meaning("Its entry, as given or made from the file.")]
+    bibtex: Annotated[str, Meaning("The BibTeX entry, as given or made from the file.")]
     source: str
     content_hash: str
     pages: int | None
@@ -164,16 +164,16 @@ class DescribedFigure(TypedDict):
 
 
 class FoundPassage(TitledPaper):
-    """A passage of a paper, word for word."""
+    """A passage of a paper, verbatim."""
 
     chunk_id: Annotated[str, Meaning("Id of the passage, for get_context_window.")]
-    page: Annotated[int | None, Meaning("Page on which it begins; null for a source without pages.")]
+    page: Annotated[int | None, Meaning("Page on which the passage begins; null for a source without pages.")]
     ocr: ByOcr
     section: str
     category: str
     score: Annotated[float, Meaning("Orders the passages of one search; not comparable between searches.")]
     vector_score: float
-    near: Annotated[bool, Meaning("Whether it matches the query's words or meaning; else it is only the nearest.")]
+    near: Annotated[bool, Meaning("Whether the words or meaning match the query; if false, it is only the nearest.")]
     figure: FigureOfPassage | None
     sentence: Annotated[str, Meaning("The sentence that fits the query best.")]
     text: str
@@ -242,7 +242,7 @@ class MemoryLine(TypedDict):
             "ban: the paper is never cited; term, spelling: checked in each draft; note: only shown to the writer."
         ),
     ]
-    shared: Annotated[bool, Meaning("True if it applies to all users of the library.")]
+    shared: Annotated[bool, Meaning("True if the line applies to all users of the library.")]
     added_at: float
 
 
@@ -270,7 +270,7 @@ class MemoryProposals(TypedDict):
 class CitedSource(TitledPaper):
     """A paper that an answer cites."""
 
-    label: Annotated[str, Meaning("Its number in the answer, or its key in a citation style without numbers.")]
+    label: Annotated[str, Meaning("Number in the answer, or key if the citation style has no numbers.")]
     authors: list[str]
     doi: str
     url: str
@@ -415,7 +415,7 @@ class ConversationSummary(TypedDict):
 
     thread_id: str
     title: Annotated[str, Meaning("Its name, or its first question.")]
-    archived: Annotated[bool, Meaning("Whether it is archived; the next question brings it back.")]
+    archived: Annotated[bool, Meaning("Whether the conversation is archived; the next question brings it back.")]
     turns: int
     begun_at: float
     updated_at: float
@@ -455,7 +455,7 @@ class CellRecord(PlacedWords):
     status: Annotated[str, Meaning("reported, computed, conflicting, not_reported, not_judged, unread or edited.")]
     alternatives: Annotated[list[dict[str, Any]], Meaning("Further values that the paper states for the same thing.")]
     searched: Annotated[list[str], Meaning("The searches in the paper that found nothing.")]
-    revision: Annotated[int, Meaning("Send it with an edit; the edit is refused if the cell has changed since.")]
+    revision: Annotated[int, Meaning("Send this with an edit; the edit is refused if the cell has changed since.")]
 
 
 class StudyRow(TitledPaper):
@@ -519,7 +519,7 @@ class AgreementRecord(TypedDict):
     screened: int
     removed: Annotated[list[str], Meaning("Keys of papers that the library no longer has.")]
     notice: str
-    counts: Annotated[dict[str, int], Meaning("Papers by stance.")]
+    counts: Annotated[dict[str, int], Meaning("Number of papers by stance.")]
     studies: list[StudyStance]
     silent: Annotated[list[LeftOutPaper], Meaning("Papers that were read and say nothing on the claim.")]
 
@@ -529,7 +529,7 @@ class TableSummary(TypedDict):
 
     table_id: str
     question: str
-    plan: Annotated[dict[str, Any], Meaning("Its columns, and the keys of the papers in scope.")]
+    plan: Annotated[dict[str, Any], Meaning("Columns of the table, and keys of the papers in scope.")]
     begun_at: float
     updated_at: float
 
@@ -550,7 +550,7 @@ class SuggestedCitation(TitledPaper):
     chunk_id: Annotated[str, Meaning("Id of the passage, for get_context_window.")]
     section: str
     page: int | None
-    quote: Annotated[str, Meaning("Its nearest sentence, word for word.")]
+    quote: Annotated[str, Meaning("The nearest sentence of the passage, verbatim.")]
 
 
 class SuggestedCitations(TypedDict):
@@ -564,10 +564,10 @@ class ImportedText(TypedDict):
 
     file: str
     run: str
-    counts: Annotated[dict[str, int], Meaning("Sentences by state.")]
+    counts: Annotated[dict[str, int], Meaning("Number of sentences by state.")]
     sentences: Annotated[
         list[ImportedSentence], Meaning("Kept, edited, moved, split, merged, new or gone, with the previous words.")
     ]
     comments: Annotated[list[dict[str, str]], Meaning("Author and text of the comments in the document.")]
-    tracked_changes: Annotated[int, Meaning("Tracked changes that were accepted or rejected.")]
+    tracked_changes: Annotated[int, Meaning("Number of tracked changes accepted or rejected.")]
     warnings: list[str]

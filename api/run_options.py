@@ -287,7 +287,7 @@ class SearchOptions(PaperLimits):
         "dense (by meaning), bm25 (by words) or hybrid. Default: CITELOOM_RETRIEVAL_MODE."
     )
     rerank: bool = option("Rerank with the bundled cross-encoder (weight: CITELOOM_RERANK or 0.5).", value=False)
-    limit: int = option("Passages to show.", value=10, ge=1, le=200)
+    limit: int = option("Number of passages to show.", value=10, ge=1, le=200)
 
 
 class AgreementOptions(OptionGroup):
@@ -316,7 +316,7 @@ class TableOptions(AgreementOptions):
 
 
 class TableSources(OptionGroup):
-    """The evidence tables that an introduction, a discussion or a paper rests on."""
+    """The evidence tables that an introduction, a discussion or a paper is based on."""
 
     tables: Annotated[tuple[str, ...], Shown("--table", by_comma=False)] = option(
         "Evidence table whose cells the text may cite, by its id or its title", value=(), max_length=20

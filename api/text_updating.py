@@ -368,7 +368,7 @@ async def compare_text(
 async def _add_nearer_passages(
     place: _Candidate, own: Sequence[Source], fresh: Collection[str], checker: ClaimChecker
 ) -> _Candidate | None:
-    """Add passages of new papers that are clearly nearer than the cited ones or deny the sentence; None without."""
+    """Add passages of new papers that are clearly nearer than the cited ones or deny the sentence, or return None."""
     papers = tuple(sorted(set(fresh) - {source.paper.key for source in own}))
     query = claim_query(place.words, place.before)
     hits = await retrieve(checker.library, query, _HITS, Scope(papers=papers), checker.options) if papers else []

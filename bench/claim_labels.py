@@ -127,7 +127,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.claim_labels", description="Scores verdicts on claims.")
     parser.add_argument("data", type=Path, help="the folder with the data")
     parser.add_argument("--only", choices=sorted(_DATA), action="append", help="a data set; repeatable")
-    parser.add_argument("--claims", type=int, default=200, help="claims drawn from each data set")
+    parser.add_argument("--claims", type=int, default=200, help="number of claims drawn from each data set")
     parser.add_argument("--half", choices=["even", "odd", "all"], default="all", help="which half of the drawn claims")
     parser.add_argument("--seed", type=int, default=26)
     given = parser.parse_args()

@@ -161,7 +161,7 @@ def _unit(rows: np.ndarray) -> Vectors:  # type: ignore[type-arg]
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.growth", description="Measures libraries of several sizes.")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="in chunks")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="numbers of chunks")
     parser.add_argument("--keep", type=Path, help="folder to keep the libraries in; existing ones are reused")
     parser.add_argument("--child", choices=("fill", "search"), help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("set", choices=["golden", "aclsum", "healthver"])
     parser.add_argument("repository", type=Path)
     parser.add_argument("home", type=Path)
-    parser.add_argument("--drawn", type=int, default=40, help="papers of ACLSum, or pairs of HealthVer")
+    parser.add_argument("--drawn", type=int, default=40, help="number of papers of ACLSum, or of pairs of HealthVer")
     parser.add_argument("--seed", type=int, default=27)
     given = parser.parse_args()
     settings = load_settings()

@@ -25,10 +25,10 @@ from citeloom.settings.config import Settings, load_settings
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.scores", description="Measures how well claims are checked.")
     parser.add_argument("data", type=Path, help="folder with the data")
-    parser.add_argument("--claims", type=int, default=606, help="most claims of Citation-Integrity")
+    parser.add_argument("--claims", type=int, default=606, help="maximum number of claims of Citation-Integrity")
     parser.add_argument("--changes", type=int, default=600, help="number of planted faults")
     parser.add_argument("--untouched", type=int, default=1_500, help="number of sentences without a fault")
-    parser.add_argument("--labelled", type=int, default=300, help="most sentences labelled as citing or not")
+    parser.add_argument("--labelled", type=int, default=300, help="maximum of sentences labelled as citing or not")
     parser.add_argument("--articles", type=int, default=18, help="number of trials of Evidence Inference")
     parser.add_argument("--only", choices=["integrity", "mutated", "inference"], help="one of the measurements")
     parser.add_argument("--seed", type=int, default=26)

@@ -75,7 +75,7 @@ def find_marks(text: str, known_keys: Collection[str] = ()) -> list[CitationMark
         if works:
             found.append(CitationMark(form, *view.span(start, end), works, narrative))
     apart: list[CitationMark] = []
-    for mark in found:  # of two that overlap, the longer one
+    for mark in found:  # of two that overlap, keep the longer one
         if not apart or mark.start >= apart[-1].end:
             apart.append(mark)
         elif mark.end - mark.start > apart[-1].end - apart[-1].start:

@@ -3,7 +3,7 @@
 Writers place markers in many forms: `[E3, E5]`, `(E3)`, `[e3]`, `【E3】`, after the full stop. State holds a single
 form, `[E3][E5]` inside the sentence it supports; everything downstream reads only that form.
 
-A quotation repeats a passage word for word if only the typography differs: white space, emphasis, escapes, the form of
+A quotation repeats a passage verbatim if only the typography differs: white space, emphasis, escapes, the form of
 marks and dashes, an ellipsis for an omission, and the reference numbers and keys that `format_quote` omits.
 """
 
@@ -251,7 +251,7 @@ def quoted_spans(text: str) -> list[tuple[int, int]]:
 
 
 def verbatim_spans(text: str, passages: Iterable[str]) -> list[tuple[int, int]]:
-    """Spans of the quotations of at least five words that a passage contains word for word."""
+    """Spans of the quotations of at least five words that a passage contains verbatim."""
     quoted = [(start, end) for start, end in quoted_spans(text) if is_quotation(text[start:end])]
     said = list(passages) if quoted else []
     return [span for span in quoted if any(is_verbatim(text[slice(*span)], passage) for passage in said)]

@@ -178,7 +178,7 @@ async def passages_elsewhere(
             best.setdefault(item.chunk.key, ClaimPassage(item.chunk, item.paper, item.vector_score))
     found = sorted(best.values(), key=lambda item: -item.cosine)
     if copied is not None and copied.share >= SAME_MATTER:
-        # Vectors may miss a sentence that has the claim word for word.
+        # Vectors may miss a sentence that contains the claim verbatim.
         first = await nearest_passage(library, copied, query)
         found = [first, *(item for item in found if item.chunk.key != copied.chunk.key)]
     return found[:_ELSEWHERE_PAPERS]

@@ -171,7 +171,7 @@ class ClaimsResult(TypedDict):
 class CheckResult(TypedDict):
     """The result of `check_text`. `complete` is false if a budget ended it: the same call resumes it.
 
-    `counts` has the number of sentences by label and kind, and of faults by rule; `model` is empty without a model.
+    `counts` has the number of sentences by label and kind, and of faults by rule; `model` is empty if there is none.
     `kept` are the originals of files that comments were put into.
     """
 

@@ -363,7 +363,7 @@ _BESIDE: Final = 3  # characters
 
 
 def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
-    """Find quotations in a cited sentence that none of its papers contains word for word.
+    """Find quotations in a cited sentence that none of its papers contains verbatim.
 
     Quoted words after a quotation, its citation and "in" are the title of a section of the paper.
     """

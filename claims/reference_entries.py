@@ -269,7 +269,7 @@ def entry_faults(
     """The faults of each entry, by key; blocks. `store` holds earlier answers from services about papers."""
     found: dict[str, list[FaultRecord]] = {key: [] for key in references.entries}
     statuses: dict[str, PublicationStatus] = {}
-    if store is not None and not store.is_empty():  # by its own DOI or the DOI of the library's paper
+    if store is not None and not store.is_empty():  # look up its own DOI or that of the library's paper
         held = store.statuses(library.values())
         statuses = store.statuses(references.entries.values())
         statuses |= {key: held[paper] for key, paper in references.in_library.items() if paper in held}

@@ -78,7 +78,7 @@ _MORE_WORDS: Final = 0.25  # by which another paper's sentence must share more o
 
 @dataclass(frozen=True)
 class ClaimChecker:
-    """What a check works with; `judge` is None without a chat model."""
+    """What a check works with; `judge` is None if there is no chat model."""
 
     library: Library
     judge: ClaimJudge | None

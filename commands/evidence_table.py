@@ -20,7 +20,7 @@ from .sections import OverwriteOption
 
 class TableFiles(OverwriteOption):
     formats: Annotated[tuple[str, ...], run_options.Shown("--format", "md")] = run_options.option(
-        "Also write csv, xlsx (with a sheet of the quotes), tex, docx, html (cells open to their quotes), or svg",
+        "Also write csv, xlsx (with a sheet of the quotes), tex, docx, html (cells link to their quotes), or svg",
         value=(),
     )
 

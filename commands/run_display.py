@@ -245,7 +245,7 @@ def answer_markdown(record: Mapping[str, Any]) -> str:
 
 
 def references_markdown(record: Mapping[str, Any]) -> str:
-    """Format an answer's references, each with its cited places; empty without citations."""
+    """Format an answer's references, each with its cited places; empty if there are none."""
     if not record["references"]:
         return ""
     if record["cite_style"] == "numeric":
@@ -348,7 +348,7 @@ def end_incomplete(record: run_texts.ResultRecord) -> None:
         notice(f"Failed: no text was written for: {names}. {remedy}, or name another model.")
         raise typer.Exit(DONE_WITH_REFUSALS)
     if api.shown_texts.all_unreadable(record["coverage"]):
-        notice("Warning: the model could not read any of the passages, so the result rests on none of them.")
+        notice("Warning: the model could not read any of the passages, so the result is not based on them.")
         raise typer.Exit(DONE_WITH_REFUSALS)
 
 

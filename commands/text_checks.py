@@ -142,7 +142,7 @@ def update(
 ) -> None:
     """Show which sentences, cells and answers are affected by changes of the library, and propose updates.
 
-    Lists what rests on a paper that was removed, retracted or edited, and sentences for which a new paper has nearer or
+    Lists what is based on a removed, retracted or edited paper, and sentences for which a new paper has nearer or
     opposite words; a chat model judges them, within --max-calls. Accepting an item changes the sentence as shown (its
     run keeps the old one), asks the question again, or reads the table again. If the library has not changed, no model
     is called. Exit code 3 if a limit left sentences unjudged.

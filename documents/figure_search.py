@@ -185,7 +185,7 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
         embedded = _EMBEDDED.search(raw)
         target = embedded or _TARGET.search(raw)
         if not target or not (embedded or part.kind == "picture" or raw.startswith("[![")):
-            return None  # in a sentence
+            return None  # the image is within a sentence
         opening = raw.index("![") + 2
         alt = raw[opening : embedded.end(1) if embedded else target.start()]
         return item(target.groups()[-1], alt, part.start + opening if any(map(str.isalpha, alt)) else None)

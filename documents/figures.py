@@ -26,14 +26,14 @@ _HASH: Final = re.compile(r"[0-9a-f]{64}")
 class PaperFigure:
     """A figure or table; `number` counts them from 0 in reading order.
 
-    `label` is "Figure 2" as printed, empty without one. `caption`, with its label, equals `text[start:end]` of the
+    `label` is "Figure 2" as printed, empty if there is none. `caption`, with its label, equals `text[start:end]` of the
     paper if it occurs there verbatim. `body` is the span of a table's rows in that text. `page` is None for a source
     without pages. `image_hash` is the sha256 of the stored image; without one, `no_image` may say why.
 
     `description` was written by the vision model `described_by`, never by the paper's authors; `vector` is its
     embedding, and `described_chunk` the index of the chunk that a search finds by it.
 
-    `table_chunks` are the indices of the first and last chunk with rows of a table; None without any.
+    `table_chunks` are the indices of the first and last chunk with rows of a table; None if there are none.
     """
 
     number: int

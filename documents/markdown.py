@@ -87,7 +87,7 @@ class ParsedPaper:
     warnings: tuple[str, ...] = ()
 
     def page_at(self, offset: int) -> int | None:
-        """The page, from 1, of the character at `offset`; None without pages."""
+        """The page, from 1, of the character at `offset`; None if there are no pages."""
         return bisect_right(self.page_starts, offset) or None
 
     def section_blocks(self, section: Section) -> list[Block]:

@@ -320,7 +320,7 @@ def _join_sections(sections: Sequence[Mapping[str, Any]]) -> tuple[str, list[int
         name = section_title(record["section"])
         body = without_title(record["text"], name)
         start = record["text"].find(body)
-        if start == -1:  # with different line ends
+        if start == -1:  # the line ends differ
             body, start = record["text"], 0
         heading = ("\n\n" if text else "") + f"## {name}\n\n"
         shifts.append(len(text) + len(heading) - start)
@@ -357,7 +357,7 @@ _TOPIC_LABELS: Final = frozenset({"on-topic", "off-topic"})
 def few_succeeded(things: str, done: str, total: int, succeeded: int) -> list[str]:
     """A warning if a step failed more often than it succeeded; `done` is the participle ("read", "judged")."""
     few = f"Only {succeeded} of {total} {things} were {done}: the model gave no valid answer for the others"
-    return [f"{few}, so this result rests on incomplete input."] if 2 * succeeded < total else []
+    return [f"{few}, so this result is based on incomplete input."] if 2 * succeeded < total else []
 
 
 def coverage_warnings(coverage: Coverage) -> list[str]:

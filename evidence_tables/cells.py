@@ -57,7 +57,7 @@ _OPERATORS: Final[dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]
 class TableCell:
     """A value with the words it rests on.
 
-    `value` is as printed, `converted` is in the column's unit, empty without a conversion. `alternatives` are further
+    `value` is as printed, `converted` is in the column's unit, empty if not converted. `alternatives` are further
     values that the paper states for the same thing; if two values are for the same condition, the status is
     "conflicting". `searched` are the searches made before a value was called not reported.
     """

@@ -1,6 +1,6 @@
 """A stored evidence table: its id, columns, JSON, and its form in a text.
 
-The cells of a table that a text rests on are findings that the text can cite.
+The cells of a table that a text is based on are findings that the text can cite.
 """
 
 from __future__ import annotations

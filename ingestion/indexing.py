@@ -97,7 +97,7 @@ class Indexing:
                 change = await queue.get()
 
     async def _with_images(self, plan: PaperPlan) -> PaperPlan:
-        """The plan with the images of its figures, read again from its file; descriptions of equal images are kept."""
+        """The plan with the images of its figures, read again from the file; unchanged images keep descriptions."""
         async with self._readers:
             read = await in_thread(read_figures, plan.file, plan.text, plan.found)
         before = await asyncio.to_thread(self._library.catalog.figures, plan.record.paper.key)

@@ -54,7 +54,7 @@ class PaperPlan:
         return {name: text for name, text in texts.items() if name not in self.known}
 
     def with_figures(self, read: ReadFigures, before: Sequence[PaperFigure]) -> PaperPlan:
-        """The plan with the images of its figures and its tables' chunks; descriptions of equal images are kept."""
+        """The plan with the images of its figures and its tables' chunks; descriptions of identical images are kept."""
         known = {figure.image_hash: figure for figure in before if figure.image_hash and figure.description}
         figures = tuple(
             figure.with_description(known[figure.image_hash]).with_described_chunk(self.chunks)

@@ -116,7 +116,7 @@ class RayJobs:
                             yield job, None
         except (StoppedError, CiteloomError):
             raise
-        except Exception as error:  # of any class once the connection to the cluster is lost
+        except Exception as error:  # any class is possible once the connection is lost
             if not self._ray.is_initialized():
                 raise RayStoppedError("Ray stopped: the connection to its cluster was lost.") from error
             if isinstance(error, (self._ray.exceptions.RayError, ConnectionError)):
@@ -124,7 +124,7 @@ class RayJobs:
             raise
         finally:
             try:
-                with suppress(Exception):  # of any class once the cluster is gone
+                with suppress(Exception):  # any class is possible once the cluster is gone
                     for ref in running:
                         self._ray.cancel(ref, force=True)
             finally:

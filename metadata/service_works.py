@@ -159,7 +159,7 @@ def _value_at(item: object, place: str) -> object:
 def _work(
     service: str, item: Mapping[str, Any], doi: str, title: str, people: Iterable[Author | None], **given: Any
 ) -> Work | None:
-    """The work with the fields `given` and the texts at the service's `places`; None without DOI or title."""
+    """The work with the fields `given` and the texts at the service's `places`; None if the DOI or title is missing."""
     texts = {
         name: next(filter(None, (first_text(_value_at(item, place), _LONGEST[name]) for place in places)), "")
         for name, places in _KINDS["places"][service].items()
@@ -198,7 +198,7 @@ async def crossref_candidates(client: ServiceClient, paper: Paper) -> list[Work]
 
 
 def parse_crossref(item: Mapping[str, Any]) -> Work | None:
-    """The work that an item of Crossref describes; None without DOI or title."""
+    """The work that an item of Crossref describes; None if the DOI or title is missing."""
     doi, title = doi_in(item.get("DOI")), first_text(item.get("title"))
     subtitle = first_text(item.get("subtitle"))
     if title and subtitle and subtitle.casefold() not in title.casefold():
@@ -249,7 +249,7 @@ def _notices(updates: Iterable[Mapping[str, Any]], notice: str = "") -> Iterator
 
 
 def parse_datacite(item: Mapping[str, Any]) -> Work | None:
-    """The work that the attributes of a DOI describe; None without DOI or title."""
+    """The work that the attributes of a DOI describe; None if the DOI or title is missing."""
     doi = doi_in(item.get("doi"))
     title = first_text([entry.get("title") for entry in objects(item.get("titles"), 5)])
     publisher = field_text(item.get("publisher")) or field_text(_value_at(item, "publisher.name"))
@@ -291,7 +291,7 @@ def parse_datacite(item: Mapping[str, Any]) -> Work | None:
 
 
 def parse_openalex(item: Mapping[str, Any]) -> Work | None:
-    """The work that OpenAlex describes; None without DOI or title."""
+    """The work that OpenAlex describes; None if the DOI or title is missing."""
     doi, title = doi_in(item.get("doi")), field_text(item.get("title") or item.get("display_name"))
     kind = field_text(item.get("type_crossref") or item.get("type"), 60)
     pages = [field_text(_value_at(item, f"biblio.{name}"), 40) for name in ("first_page", "last_page")]

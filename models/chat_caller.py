@@ -122,7 +122,7 @@ class ChatCaller:
         return answer
 
     async def _get_or_ask(self, record: CallRecord, asked: _Request, reader: StreamSubscription | None) -> Answer:
-        """The answer from the journal, an equal call in flight, or a new call, which streams to `reader`."""
+        """The answer from the journal, an identical call in flight, or a new call, which streams to `reader`."""
         made: list[AIMessage] = []
 
         async def ask(request: PaidRequest, _: Sequence[int]) -> list[CallResult]:

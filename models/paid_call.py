@@ -66,7 +66,7 @@ async def get_or_request(
     identity: ModelIdentity,
     *also: str,
 ) -> list[CachedAnswer]:
-    """The answers to `records`: from the journal, from an equal call in flight, or by one request.
+    """The answers to `records`: from the journal, from an identical call in flight, or by one request.
 
     `ask` receives the positions of the records without an answer and returns their results in that order. Raises a
     user-facing error, which depends on whether the run, or a run in `also`, had answers before.

@@ -397,7 +397,7 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
 
 
 def quote_findings(edited: EditedSection, sources: Sequence[Source], library: Library) -> list[Finding]:
-    """Find quotations in edited sentences that no cited paper contains word for word; blocks."""
+    """Find quotations in edited sentences that no cited paper contains verbatim; blocks."""
     found: list[Finding] = []
     for item in sentences(edited.text):
         if any(item.start < end and item.end > start for start, end in edited.spans.values()):

@@ -59,7 +59,7 @@ class ResultFiles:
 
     record: StoredRecord
     stem: str
-    images: Mapping[str, bytes]  # of its figures, by file name
+    images: Mapping[str, bytes]  # of the record's figures, by file name
     shown: ReportImages = field(default_factory=ReportImages)  # those of the evidence report
     document: DocumentOptions = PLAIN_DOCUMENT
 

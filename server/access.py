@@ -66,7 +66,7 @@ class People:
 
     def __init__(self, accounts: Accounts) -> None:
         self.accounts = accounts
-        self.in_use = False  # once there are accounts
+        self.in_use = False  # true once there are accounts
         self.provider: IdentityProvider | None = None
         self._asking = asyncio.Semaphore(2)  # strangers' tokens must not take all threads while the provider is down
         if os.environ.get(ISSUER):

@@ -147,7 +147,7 @@ class RewriteBody(run_options.RunLimits, _Strict):
     """A sentence of a finished run to reword."""
 
     text: str = run_options.required("The sentence as it stands in the user's version.", min_length=1, max_length=4000)
-    how: run_texts.Rewriting = run_options.required("Shorter, more careful, or resting on another source.")
+    how: run_texts.Rewriting = run_options.required("Shorter, more careful, or based on another source.")
 
 
 class CheckBody(_Body):

@@ -82,7 +82,7 @@ async def update_texts(
     ] = [],  # noqa: B006
     max_calls: Annotated[int | None, Query(ge=1, le=10**9, description="Limit on model requests.")] = None,
 ) -> text_updating.UpdateRecord:
-    """Find texts and tables that rest on changed papers, or for which new papers have nearer or opposite words.
+    """Find texts and tables that are based on changed papers, or for which new papers have nearer or opposite words.
 
     Free if nothing changed since the last call. Accepting changes a text: ask the user first.
     """

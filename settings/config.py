@@ -41,8 +41,8 @@ class Price(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    input: float = Field(ge=0, description="Per million tokens sent.")
-    output: float = Field(0, ge=0, description="Per million tokens answered.")
+    input: float = Field(ge=0, description="Price per million tokens sent.")
+    output: float = Field(0, ge=0, description="Price per million tokens received.")
 
 
 class Settings(BaseModel):
@@ -99,12 +99,12 @@ class Settings(BaseModel):
 
     temperature: float = Field(0.2, ge=0, le=2, description="Sampling temperature of the chat models.")
     request_timeout: float = Field(120, ge=1, le=3600, description="Timeout of one model call, in seconds.")
-    max_retries: int = Field(6, ge=0, le=20, description="Retries after 429 and 5xx responses.")
-    max_concurrency: int = Field(20, ge=1, le=256, description="Concurrent model calls per endpoint.")
+    max_retries: int = Field(6, ge=0, le=20, description="Number of retries after 429 and 5xx responses.")
+    max_concurrency: int = Field(20, ge=1, le=256, description="Maximum of concurrent model calls per endpoint.")
 
-    max_calls: int | None = Field(None, ge=1, description="Total requests to models that a run may make.")
-    max_tokens: int | None = Field(None, ge=1, description="Total tokens that a run may spend.")
-    max_cost: float | None = Field(None, gt=0, description="Total cost of a run, by the configured prices.")
+    max_calls: int | None = Field(None, ge=1, description="Maximum number of model requests per run.")
+    max_tokens: int | None = Field(None, ge=1, description="Maximum number of tokens per run.")
+    max_cost: float | None = Field(None, gt=0, description="Maximum cost of a run, by the configured prices.")
     interrupts: list[Ask] = Field(
         [], max_length=5, description="What a run asks you: needs, evidence, sentences, budget, or all; a JSON list."
     )
@@ -119,20 +119,20 @@ class Settings(BaseModel):
     rerank: float = Field(
         0.0, ge=0, le=1, description="Weight of the cross-encoder in ranking found chunks; 1: it alone decides."
     )
-    top_k_initial: int = Field(40, ge=1, le=200, description="Chunks that each search proposes for reading.")
+    top_k_initial: int = Field(40, ge=1, le=200, description="Number of chunks that each search proposes for reading.")
     screened_papers: int = Field(
-        300, ge=0, le=10_000, description="Papers whose cards a chat model reads for a broad question; 0: none."
+        300, ge=0, le=10_000, description="Number of papers whose cards are read for a broad question; 0: none."
     )
     top_k_final: int = Field(
-        8, ge=1, le=50, description="Findings shown to a writer for each need; more of specific ones, and for a survey."
+        8, ge=1, le=50, description="Number of findings shown per need; more of specific ones, and for a survey."
     )
-    per_paper: int = Field(2, ge=1, le=20, description="Quotes of one paper kept for each query, without a chat model.")
-    window_tokens: int = Field(1200, ge=200, le=8000, description="Tokens of a paper's section read around a hit.")
+    per_paper: int = Field(2, ge=1, le=20, description="Number of quotes per paper and query, without a chat model.")
+    window_tokens: int = Field(1200, ge=200, le=8000, description="Number of tokens of a section read around a hit.")
     read_tokens: int = Field(
-        16_000, ge=500, le=500_000, description="Tokens that the first search reads; twice as many for a section."
+        16_000, ge=500, le=500_000, description="Number of tokens the first search reads; twice as many for a section."
     )
     search_tokens: int = Field(
-        1200, ge=200, le=100_000, description="Tokens that each later search reads; twice as many for a section."
+        1200, ge=200, le=100_000, description="Number of tokens each later search reads; twice as many for a section."
     )
     paper_share: float = Field(
         0.5, gt=0, le=1, description="Largest share of what is read for a question that one paper may take."
@@ -144,9 +144,9 @@ class Settings(BaseModel):
         0.5, ge=0, le=1, description="Reader's score that one passage must reach for a question to be answered."
     )
     enough_findings: int = Field(
-        4, ge=1, le=1000, description="Findings per need that end the search for a question about several papers."
+        4, ge=1, le=1000, description="Number of findings per need to end a search for a question about several papers."
     )
-    max_search_iterations: int = Field(5, ge=0, le=50, description="Additional searches that the agent may make.")
+    max_search_iterations: int = Field(5, ge=0, le=50, description="Maximum number of further searches by the agent.")
     max_repairs: int = Field(2, ge=0, le=5, description="Maximum number of repairs of a draft that fails a check.")
     summary_words: int = Field(60, ge=10, le=300, description="Length of an evidence summary, in words.")
     depth: Depth = Field(
@@ -161,7 +161,7 @@ class Settings(BaseModel):
     )
     answer_sources: int = Field(8, ge=1, le=50, description="Maximum number of papers that an answer may use.")
     conversation_tokens: int = Field(
-        4000, ge=0, le=100_000, description="Tokens of a prompt that earlier turns of a conversation may take."
+        4000, ge=0, le=100_000, description="Maximum tokens of a prompt for the earlier turns of a conversation."
     )
     conversation_days: int | None = Field(
         None, ge=1, description="Days after its last turn until a conversation is deleted; not set: never."
@@ -185,7 +185,7 @@ class Settings(BaseModel):
     strict: bool = Field(False, description="Remove sentences that fail a check instead of marking them.")
 
     chunk_tokens: int = Field(400, ge=100, le=480, description="Target size of a chunk, in tokens.")
-    chunk_overlap: int = Field(100, ge=0, le=200, description="Tokens shared by neighbouring chunks.")
+    chunk_overlap: int = Field(100, ge=0, le=200, description="Number of tokens shared by neighbouring chunks.")
     ocr: OcrMode = Field(
         "off",
         description="Whether pages of a PDF without text are read by OCR: 'auto' reads them if tesseract is installed.",

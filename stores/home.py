@@ -294,5 +294,5 @@ def make_folders(home: Home) -> None:
 
 
 def written_files(home: Home | None) -> WrittenFiles:
-    """The register of the files that a home has written; empty without a home."""
+    """The register of the files that a home has written; empty if there is no home."""
     return WrittenFiles() if home is None else home.written_files()

@@ -57,7 +57,7 @@ class Library:
 
     @functools.cached_property
     def described(self) -> DescribedFigures:
-        from .described_figures import DescribedFigures  # with numpy
+        from .described_figures import DescribedFigures  # imports numpy
 
         return DescribedFigures(self.catalog, self.fulltext, self.records)
 

@@ -338,7 +338,7 @@ WRITTEN: Final = TypedTable("written", ("hash",), {"hash": TEXT, "noted_at": MOM
 
 
 class WrittenFiles:
-    """The hashes of the files that a home has written; empty without tables. Blocking and thread-safe."""
+    """The hashes of the files that a home has written; empty if it has no tables. Blocking and thread-safe."""
 
     def __init__(self, tables: Tables | None = None) -> None:
         self._tables = tables

@@ -247,7 +247,7 @@ class FindingWords:
         return sum(len(text) for _, text in self.runs)
 
     def same_as(self, other: FindingWords) -> bool:
-        """Whether the words are equal, or one contains the other in another chunk (chunks overlap)."""
+        """Whether the words are the same, or one contains the other in another chunk (chunks overlap)."""
         if self.key != other.key:
             return False
         if {text for _, text in self.runs} == {text for _, text in other.runs}:

@@ -205,7 +205,7 @@ def merge_chunks(chunks: Iterable[Chunk]) -> list[Passage]:
 
 @dataclass(frozen=True, slots=True)
 class OutlinedSection:
-    """A section with the index range of its own chunks and their page range; None without chunks or pages."""
+    """A section with the index range of its own chunks and their page range; None if it has no chunks or pages."""
 
     section: Section
     chunks: tuple[int, int] | None

@@ -107,7 +107,7 @@ class WantedPaper:
     entry: str
     note: str
     file: ItemFile | None
-    page: str  # empty without an abstract
+    page: str  # empty if there is no abstract
     page_path: Path  # ingested if the item has no file, or one that cannot be read
     stamp: str
 

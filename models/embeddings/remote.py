@@ -1,4 +1,4 @@
-"""Embeddings from an endpoint or any LangChain `Embeddings`, batched; journaled by text, so that none is paid twice."""
+"""Embeddings from an endpoint or any LangChain `Embeddings`, batched; journaled by text, each paid for once."""
 
 from __future__ import annotations
 

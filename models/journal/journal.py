@@ -188,9 +188,9 @@ class Journal:
         scope: RunScope,
         call: Callable[[Sequence[int]], Awaitable[Sequence[CallResult]]],
     ) -> list[CachedAnswer]:
-        """The answers to a request's records: from the journal, from equal calls in flight, or by `call`.
+        """The answers to a request's records: from the journal, from identical calls in flight, or by `call`.
 
-        `call` receives the positions of the records without an answer and returns their results in that order; equal
+        `call` receives the positions of the records without an answer and returns the results in that order; identical
         records are requested once. Raises what `call` raises, and `JournalPausedError` if an answer cannot be
         committed.
         """

@@ -1,4 +1,4 @@
-"""Coalesces equal calls in flight across event loops and processes: one call is made, the others wait for it.
+"""Coalesces identical calls in flight across event loops and processes: one call is made, the others wait for it.
 
 Between processes, a key is a locked byte of a file, which takes four system calls and no write, and is released when
 the process ends for any reason. If files cannot be locked, calls do not wait for those of other processes.
@@ -137,7 +137,7 @@ class SingleFlight:
     async def claim(self, keys: Iterable[str]) -> AsyncIterator[None]:
         """Hold the exclusive right to request `keys` for the block.
 
-        Waits for equal calls in flight; then the caller finds their answers in the journal, or makes the call itself if
+        Waits for identical calls in flight; then the caller finds answers in the journal, or makes the call itself if
         the other was cancelled, failed or was killed. Keys are claimed in sorted order, so that overlapping batches
         never deadlock.
         """

@@ -131,7 +131,7 @@ class ChatCellReader(ChatRole):
     ) -> RowReading | None:
         """Read the windows of one paper that fit, only for the given `studies` if there are any.
 
-        Returns None without a valid answer in two attempts.
+        Returns None if two attempts give no valid answer.
         """
         system = self.prompts["cells_system"].render()
 

@@ -143,7 +143,7 @@ class ChatRole:
     note: Note = field(default=log_note, kw_only=True)
 
     def preamble(self, brief: Brief) -> str:
-        """The author's preferences as a text to put before a task; empty without any."""
+        """The author's preferences as a text to put before a task; empty if there are none."""
         if not brief.preferences:
             return ""
         return f"{self.prompts['preferences'].render(lines=present_lines(brief.preferences, 'preferences'))}\n\n"

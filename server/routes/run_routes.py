@@ -1,4 +1,4 @@
-"""Lists, shows, resumes, stops and deletes runs, with their events, files and sentences; and their pages."""
+"""Endpoints and pages to list, show, resume, stop and delete runs, with events, files and sentences."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ class LocalStores(LibraryStores):
         self.metadata = MetadataStore(home.tables_with(IDENTITIES))
 
     def search(self, records: CurrentRecords) -> Nearest:
-        from .vector_search import Nearest  # with numpy
+        from .vector_search import Nearest  # imports numpy
 
         return Nearest(records, self.catalog, self.vectors.nearest)
 

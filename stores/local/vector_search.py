@@ -121,7 +121,7 @@ class _BruteForce:
     def nearest(self, vector: Vector, k: int, scope: SearchScope) -> Scored:
         if not self.ids:
             return []
-        # Not a matrix product, which may round equal rows differently.
+        # Not a matrix product, which may round identical rows differently.
         scores = np.einsum("ij,j->i", self.rows, vector)
         found: Scored = []
         for place in np.argsort(-scores, kind="stable"):

@@ -89,7 +89,7 @@ def write_papers(
     rows: MilvusRows,
     means_of: Callable[[Mapping[int, FieldSum]], Mapping[int, float]],
 ) -> dict[str, list[Terms]]:
-    """Write the rows of added papers, replacing rows with equal ids; returns the terms of their chunks by key.
+    """Write the rows of added papers, replacing rows with the same ids; returns the terms of their chunks by key.
 
     A change without a version is skipped; `means_of` gives the mean lengths.
     """
