@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
@@ -422,10 +423,15 @@ async def _find_words(state: ServerState, words: str, papers: Sequence[results.P
 
 
 def _sentence_with(text: str, words: Iterable[str]) -> str:
-    """The sentence of a passage that has most of these words."""
-    sought = [word.casefold() for word in words]
+    """The sentence of a passage that has most of these words, whole ones or beginnings of words first."""
+    sought = [(word.casefold(), re.compile(rf"(?<!\w){re.escape(word.casefold())}")) for word in words]
+
+    def matches(sentence: str) -> int:
+        folded = sentence.casefold()
+        return sum(2 if begins.search(folded) else word in folded for word, begins in sought)
+
     sentences = [text[start:end] for start, end in run_texts.sentence_spans(text)]
-    return max(sentences, key=lambda sentence: sum(word in sentence.casefold() for word in sought), default=text)
+    return max(sentences, key=matches, default=text)
 
 
 @pages.post("/library/sample")

@@ -1,6 +1,6 @@
 // Check: a text is sent, and its sentences are shown beside the passages of the papers.
 
-import { part, problemCard } from "./api.js";
+import { part, problemCard, toast } from "./api.js";
 import { byId, element } from "./text.js";
 
 const form = byId("check");
@@ -8,9 +8,12 @@ const result = byId("result");
 
 byId("file").addEventListener("change", async ({ target }) => {
   const [file] = target.files;
-  if (!file) return;
+  const ending = file?.name.split(".").pop().toLowerCase();
+  if (!target.accept.split(",").includes(`.${ending}`)) {
+    if (file) toast(`${file.name} is not Markdown, LaTeX or Typst. Word and PDF files: citeloom check on the command line.`);
+    return;
+  }
   byId("text").value = await file.text();
-  const ending = file.name.split(".").pop().toLowerCase();
   byId("format").value = ["tex", "typ"].includes(ending) ? ending : "md";
 });
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,16 @@ def test_the_page_of_a_missing_run_says_so(served: Served) -> None:
     assert page(served, "/runs/nothing/citations/1").status_code == 404
     assert page(served, "/runs?show=unknown").status_code == 422
     assert "Nothing has run yet" in page(served, "/runs").text
+
+
+def test_a_passage_beside_a_checked_sentence_opens_at_its_words(served: Served) -> None:
+    text = "The two temperatures answer different questions [@varga2021calibration]."
+    shown = httpx.post(
+        f"{served.url}/check", headers={"Accept": "text/html", "X-Part": "1"}, json={"text": text}, timeout=60
+    )
+    assert shown.status_code == 200 and "1 not judged" in shown.text
+    link = re.search(r'href="(/library/[^"]+/read[^"]+)" data-panel', shown.text)
+    assert link and page(served, unescape(link[1])).status_code == 200
 
 
 def test_words_found_in_a_text_are_shown_in_their_whole_sentence(served: Served) -> None:
