@@ -118,7 +118,7 @@ def test_a_conversation_over_a_closed_library_says_so(home: Path) -> None:
         (lambda lib: citeloom.write_section(lib, "results", None), "experiment: expected"),
         (lambda lib: citeloom.research(lib, QUESTION, papers="varga2021"), "varga2021calibration"),
         (lambda lib: citeloom.search(lib, "scores", papers=["varga2021"]), "varga2021calibration"),
-        (lambda lib: citeloom.search(lib, "scores", categories="methodz"), "There are .*method"),
+        (lambda lib: citeloom.search(lib, "scores", categories="methodz"), "The categories are .*method"),
         (lambda lib: citeloom.search(lib, "scores", mode="sparse"), "hybrid, dense, bm25"),
         (lambda lib: citeloom.search(lib, "scores", k=0), "k: expected"),
         (lambda lib: citeloom.search(lib, "scores", years=2020), "years: expected"),
