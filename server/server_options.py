@@ -75,6 +75,11 @@ class ServerOptions:
         return self.host.lower() == "localhost" if address is None else address.is_loopback
 
     @property
+    def local_only(self) -> bool:
+        """Whether the server is reached from this machine alone, also through no proxy."""
+        return self.loopback and not self.names
+
+    @property
     def address(self) -> str:
         """Where a browser on this machine finds the server."""
         host = "127.0.0.1" if self._wildcard else self.host.strip("[]")

@@ -128,8 +128,10 @@ class Register:
         *values: Any,
         rows: tuple[str, tuple[str, ...]] | None = None,
     ) -> list[Record]:
-        """The rows of a table as dataclasses; `condition` is the SQL after its name, `rows` is in place of those that
-        the acting person may see."""
+        """Return the rows of a table as dataclasses; `condition` is the SQL after its name.
+
+        `rows` replaces the source, with its parameters, that limits the rows to those of the acting person.
+        """
         names = [item.name for item in fields(kind)]
         columns = [
             f"{self._computed[name]} AS {name}" if name in self._computed else name

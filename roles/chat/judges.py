@@ -323,7 +323,8 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
         raise ValueError(f"verdict {answer.label} needs the numbers of the sentences that support it, {known}")
     adds: dict[str, Literal["idle", "contradicts"]] = dict.fromkeys(against, "contradicts")
     adds |= {name: "idle" for name, share in shares.items() if share and share.does == "idle" and not spans[name]}
-    words = " ".join(sentence.text for passage in passages.values() for sentence in passage.sentences)
+    texts = [sentence.text for passage in passages.values() for sentence in passage.sentences]
+    words = set(re.findall(r"\w+", " ".join(texts)))
 
     def by_marker(match: re.Match[str]) -> str:
         """Name passages by their markers, and the sentence without its id, since a repair shows other ids."""

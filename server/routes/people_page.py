@@ -35,7 +35,7 @@ _RETURN: Final = SIGN_IN + "/callback"
 _BEGUN: Final = "citeloom_sign_in"  # cookie
 PAGE: Final = "/settings/people"
 _ONCE: Final = "citeloom_once"  # a cookie with secrets that the page shows once
-_DEEDS: Final = 100  # entries of the audit log shown
+_AUDIT_LINES: Final = 100  # entries of the audit log shown
 _AT_MACHINE: Final = (
     "There use '{citeloom} people invite', or serve without --name and token and open Settings, People."
 )
@@ -115,9 +115,7 @@ def accept_invitation(request: Request, people: PeopleOf, invitation: Field = ""
 
 def may_begin(request: Request, state: ServerState) -> bool:
     """Whether a request may create the first account, that is, comes from the only person with access so far."""
-    options = state.options
-    alone = options.loopback and not options.names and not state.tokens.needed
-    return alone and not request.app.state.people.in_use
+    return state.options.local_only and not state.tokens.needed and not request.app.state.people.in_use
 
 
 @router.post(PAGE + "/first")
@@ -149,17 +147,17 @@ def _people_page(
     request: Request, state: ServerState, name: str = "", role: Role = "writer", problem: Problem | None = None
 ) -> Response:
     """The page, with what was entered to invite somebody if that is refused."""
-    people, who, options = request.app.state.people, _who(), state.options
+    people, who = request.app.state.people, _who()
     accounts, owner = people.accounts, "admin" in who.rights
     context = {
         "you": who.person,
         "tokens": accounts.secrets_of(who.person.name),
         "passkeys": accounts.secrets_of(who.person.name, "passkey"),
         "people": accounts.people() if owner else [],
-        "deeds": accounts.audit_lines("" if owner else who.person.name, _DEEDS),
+        "audit": accounts.audit_lines("" if owner else who.person.name, _AUDIT_LINES),
         "rights": RIGHTS,
         "once": dict(parse_qsl(request.cookies.get(_ONCE, ""))),
-        "here_only": options.loopback and not options.names,
+        "here_only": state.options.local_only,
         "entered": {"name": name, "role": role, "problem": problem},
     }
     response = page(request, "people.html", context, 422 if problem else 200)

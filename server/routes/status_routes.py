@@ -182,7 +182,7 @@ def may_change(state: ServerState) -> bool:
     """Whether whoever got past the guard owns the server: they have its token, or only this machine reaches it."""
     if (who := caller.get()) is not None:
         return "admin" in who.rights
-    return state.tokens.needed or (state.options.loopback and not state.options.names)
+    return state.tokens.needed or state.options.local_only
 
 
 async def _settings_page(
